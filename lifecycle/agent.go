@@ -27,7 +27,7 @@ type agent struct {
 
 // AgentStatus says where an agent stands.
 type AgentStatus struct {
-	Agent  AgentID
+	ID     AgentID
 	Name   string
 	Label  string
 	Kind   string
@@ -38,7 +38,7 @@ type AgentStatus struct {
 	Seen   time.Time // the last sign of life
 	Detail string    // how it went, for Gone
 
-	Prompt    PromptID  // the one in flight, "" without
+	PromptID  PromptID  // the one in flight, "" without
 	Submitted time.Time // when that was submitted
 }
 
@@ -82,7 +82,7 @@ func (r *Registry) Start(ctx context.Context, s Spec) (AgentID, error) {
 func (r *Registry) admit(s Spec) (*agent, error) {
 	gone := map[AgentID]bool{}
 	for _, a := range r.Agents() {
-		gone[a.Agent] = a.State == Gone
+		gone[a.ID] = a.State == Gone
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,14 +143,14 @@ func (r *Registry) Agents() []AgentStatus {
 func (r *Registry) status(a *agent) AgentStatus {
 	o, _ := r.herdr.Observe(a.target)
 	s := AgentStatus{
-		Agent: a.id, Name: a.spec.Name, Label: a.spec.Label, Kind: a.spec.Kind, Dir: a.spec.Dir,
+		ID: a.id, Name: a.spec.Name, Label: a.spec.Label, Kind: a.spec.Kind, Dir: a.spec.Dir,
 		State: o.State, Since: o.Since, Seen: o.Seen, Detail: o.Detail,
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Closed = a.closed
 	if a.slot != nil && !a.slot.submitted.IsZero() {
-		s.Prompt, s.Submitted = a.slot.id, a.slot.submitted
+		s.PromptID, s.Submitted = a.slot.id, a.slot.submitted
 	}
 	return s
 }

@@ -33,9 +33,9 @@ func (r *Registry) abandon(p *prompt, end Result) {
 // complete adds to an end what is known of its prompt.
 func (r *Registry) complete(p *prompt, res Result) Result {
 	a := p.agent
-	res.Prompt, res.Agent, res.Name, res.Label = p.id, a.id, a.spec.Name, a.spec.Label
+	res.PromptID, res.AgentID, res.Agent, res.Label = p.id, a.id, a.spec.Name, a.spec.Label
 	if p.note != nil {
-		res.Note = p.note.Path()
+		res.NotePath = p.note.Path()
 	}
 	if res.ReturnCode == 0 {
 		res.ReturnCode = res.Status.ReturnCode()
@@ -58,11 +58,11 @@ func (r *Registry) reply(p *prompt) string {
 
 // finish writes the note, for so long as a note may hold its result back.
 func (r *Registry) finish(p *prompt, res Result) error {
-	err := r.within(r.Rules.NoteLimit, "note "+res.Note, func(ctx context.Context) error {
+	err := r.within(r.Rules.NoteLimit, "note "+res.NotePath, func(ctx context.Context) error {
 		return p.note.Finish(ctx, res)
 	})
 	if err != nil {
-		r.Logger.Error("note not finished", "prompt", p.id, "note", res.Note, "err", err)
+		r.Logger.Error("note not finished", "prompt", p.id, "note", res.NotePath, "err", err)
 	}
 	return err
 }

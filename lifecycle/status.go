@@ -47,9 +47,9 @@ func (s Status) ReturnCode() int {
 
 // Result is what became of a prompt. A failed prompt is a result, not an error.
 type Result struct {
-	Prompt     PromptID
-	Agent      AgentID
-	Name       string // the agent's
+	PromptID   PromptID
+	AgentID    AgentID
+	Agent      string // the agent's name
 	Label      string // the agent's, possibly empty
 	Status     Status
 	ReturnCode int    // the agent's own, else the status's
@@ -58,8 +58,8 @@ type Result struct {
 	Inferred   bool   // settled by the agent's state, not by its word (ruling R3)
 	At         time.Time
 
-	Note    string // the path of the prompt's note, "" without one
-	NoteErr error  // why the note could not be finished or read; the result stands all the same
+	NotePath string // the prompt's note, "" without one
+	NoteErr  error  // why the note could not be finished or read; the result stands all the same
 
 	Waited  bool // a wait had returned this result before
 	Late    bool // given to notes only: the ending came after the prompt had been settled (ruling R12)

@@ -40,7 +40,7 @@ func (r *Registry) WaitFor(ctx context.Context, o WaitOptions, ids ...PromptID) 
 	results := make([]Result, len(ids))
 	for i, id := range ids {
 		if w.prompts[i], err = r.prompt(id); err != nil {
-			results[i] = Result{Prompt: id, Status: StatusFailed, ReturnCode: StatusFailed.ReturnCode(), Error: err.Error(), At: r.Clock.Now()}
+			results[i] = Result{PromptID: id, Status: StatusFailed, ReturnCode: StatusFailed.ReturnCode(), Error: err.Error(), At: r.Clock.Now()}
 		}
 	}
 	for i, p := range w.prompts {
