@@ -116,8 +116,8 @@ func (t tracker) learn(o Observation, now time.Time) tracker {
 	}
 	t.started = t.started || (o.Signal.Prompt == t.id && o.Signal.Kind == Started)
 
-	active := o.State == Working || (o.State == Unknown && o.Link != LinkUp) || o.Turns != t.seen
-	if t.active && !active {
+	active := o.State == Working || (o.State == Unknown && o.Link != LinkUp)
+	if (t.active && !active) || o.Turns != t.seen {
 		t.quiet = now
 	}
 	t.active = active
