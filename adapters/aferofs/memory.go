@@ -1,0 +1,329 @@
+package aferofs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/afero"
+)
+
+// ErrKilled: the process that a [Process] stands for was killed.
+var ErrKilled = errors.New("aferofs: process was killed")
+
+// Process is one process' view of a tree in memory: an [FS], and what tests need to tell
+// stories about several processes. Its locks are made of channels, so that a bubble of
+// testing/synctest can see through them; make the tree inside the bubble.
+type Process struct {
+	*FS
+	mem  *memory
+	dead chan struct{} // closed by Kill
+	held map[*hold]bool
+}
+
+// memory is the tree. Everything in it happens under one lock, because afero's MemMapFs lets
+// two callers win an exclusive create.
+type memory struct {
+	mu    sync.Mutex
+	files afero.Fs
+	gen   map[string]uint64 // how often a name was given to a file; never goes down
+	locks map[string]chan struct{}
+}
+
+// Memory is an empty tree in memory. It is lost with the last reference.
+func Memory() *Process {
+	m := &memory{
+		files: afero.NewMemMapFs(),
+		gen:   map[string]uint64{},
+		locks: map[string]chan struct{}{},
+	}
+	return m.process()
+}
+
+func (m *memory) process() *Process {
+	p := &Process{mem: m, dead: make(chan struct{}), held: map[*hold]bool{}}
+	root, _ := filepath.Abs(string(filepath.Separator) + "memory")
+	p.FS = &FS{root: root, tree: p, locks: p}
+	return p
+}
+
+// View is another process over the same tree.
+func (p *Process) View() *Process { return p.mem.process() }
+
+// Kill is what SIGKILL does: the locks are free, whatever is under way stops before its next
+// step and stays as it is, and everything fails from now on with [ErrKilled]. Killing twice
+// is fine.
+func (p *Process) Kill() {
+	p.mem.mu.Lock()
+	defer p.mem.mu.Unlock()
+	if p.killed() {
+		return
+	}
+	close(p.dead)
+	for h := range p.held {
+		h.free()
+	}
+}
+
+func (p *Process) killed() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// hold is a lock that is held.
+type hold struct {
+	p    *Process
+	lock chan struct{}
+}
+
+// free gives the lock back, once. It is called with the tree's lock.
+func (h *hold) free() {
+	if h.p.held[h] {
+		delete(h.p.held, h)
+		<-h.lock
+	}
+}
+
+func (p *Process) lock(ctx context.Context, f *FS, name string) (func() error, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if _, err := f.lockFile(name); err != nil {
+		return nil, err
+	}
+	p.mem.mu.Lock()
+	lock := p.mem.locks[name]
+	if lock == nil {
+		lock = make(chan struct{}, 1)
+		p.mem.locks[name] = lock
+	}
+	p.mem.mu.Unlock()
+
+	select {
+	case lock <- struct{}{}: // first come, first served
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.dead:
+		return nil, ErrKilled
+	}
+	p.mem.mu.Lock()
+	defer p.mem.mu.Unlock()
+	if p.killed() {
+		<-lock
+		return nil, ErrKilled
+	}
+	h := &hold{p, lock}
+	p.held[h] = true
+	return func() error {
+		p.mem.mu.Lock()
+		defer p.mem.mu.Unlock()
+		h.free()
+		return nil
+	}, nil
+}
+
+// open opens a directory of the tree.
+func (p *Process) open(name string) (dir, error) {
+	d := &memDir{Fs: p.mem.files, p: p, path: name}
+	info, err := d.Lstat(".")
+	if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: p.path(name), Err: cause(err)}
+	}
+	return d, nil
+}
+
+// memDir is a directory in memory. What it does not define is not used.
+type memDir struct {
+	afero.Fs
+	p    *Process
+	path string
+}
+
+// do runs one step of a process that is alive. key is the name's path in MemMapFs.
+func (d *memDir) do(name string, step func(m *memory, key string) error) error {
+	d.p.mem.mu.Lock()
+	defer d.p.mem.mu.Unlock()
+	if d.p.killed() {
+		return ErrKilled
+	}
+	return step(d.p.mem, path.Join("/", d.path, name))
+}
+
+func (d *memDir) Close() error { return nil }
+
+func (d *memDir) Lstat(name string) (info fs.FileInfo, err error) {
+	err = d.do(name, func(m *memory, key string) error {
+		info, err = m.stat(key)
+		return err
+	})
+	return info, err
+}
+
+func (d *memDir) Mkdir(name string, perm fs.FileMode) error {
+	return d.do(name, func(m *memory, key string) error {
+		if err := m.parent(key); err != nil {
+			return err
+		}
+		return m.files.Mkdir(key, perm)
+	})
+}
+
+func (d *memDir) OpenRegular(name string) (afero.File, error) {
+	info, err := d.Lstat(name)
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.Open(name)
+}
+
+func (d *memDir) Open(name string) (file afero.File, err error) {
+	err = d.do(name, func(m *memory, key string) error {
+		file, err = m.files.Open(key)
+		return err
+	})
+	return file, err
+}
+
+func (d *memDir) OpenFile(name string, flag int, perm fs.FileMode) (file afero.File, err error) {
+	err = d.do(name, func(m *memory, key string) error {
+		if err := m.parent(key); err != nil {
+			return err
+		}
+		file, err = m.files.OpenFile(key, flag, perm)
+		return err
+	})
+	return memFile{file, d}, err
+}
+
+// memFile is a file that is being written.
+type memFile struct {
+	afero.File
+	d *memDir
+}
+
+func (f memFile) Write(p []byte) (n int, err error) {
+	err = f.d.do("", func(*memory, string) error {
+		n, err = f.File.Write(p)
+		return err
+	})
+	return n, err
+}
+
+func (d *memDir) Chmod(name string, mode fs.FileMode) error {
+	return d.do(name, func(m *memory, key string) error { return m.files.Chmod(key, mode) })
+}
+
+func (d *memDir) Chtimes(name string, atime, mtime time.Time) error {
+	return d.do(name, func(m *memory, key string) error { return m.files.Chtimes(key, atime, mtime) })
+}
+
+func (d *memDir) Remove(name string) error {
+	return d.do(name, func(m *memory, key string) error { return m.files.Remove(key) })
+}
+
+func (d *memDir) Rename(oldname, newname string) error {
+	return d.do(oldname, func(m *memory, old string) error {
+		return m.move(old, path.Join(path.Dir(old), newname))
+	})
+}
+
+func (d *memDir) Link(oldname, newname string) error {
+	return d.do(oldname, func(m *memory, old string) error {
+		key := path.Join(path.Dir(old), newname)
+		if _, err := m.files.Stat(key); err == nil {
+			return fs.ErrExist
+		}
+		return m.move(old, key)
+	})
+}
+
+func (d *memDir) Stamp(name string) (stamp string, err error) {
+	err = d.do(name, func(m *memory, key string) error {
+		info, err := m.stat(key)
+		if err == nil {
+			err = regular(info)
+		}
+		stamp = strconv.FormatUint(m.gen[key], 10)
+		return err
+	})
+	return stamp, err
+}
+
+// parent checks what MemMapFs does not: it makes missing parents, and puts files into files.
+func (m *memory) parent(key string) error {
+	if key == "/" {
+		return fs.ErrExist
+	}
+	info, err := m.files.Stat(path.Dir(key))
+	if err == nil && !info.IsDir() {
+		return syscall.ENOTDIR
+	}
+	return err
+}
+
+// move gives the content of one file to a new one that replaces whatever has the key.
+// Whoever reads the old one goes on reading it. MemMapFs could rename, but looks through the
+// whole tree for it.
+func (m *memory) move(old, key string) error {
+	info, err := m.stat(old)
+	if err != nil {
+		return err
+	}
+	if there, err := m.files.Stat(key); err == nil && there.IsDir() {
+		return syscall.EISDIR
+	}
+	data, err := afero.ReadFile(m.files, old)
+	if err != nil {
+		return err
+	}
+	file, err := m.files.Create(key)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Close(), m.files.Chmod(key, info.Mode()), m.files.Chtimes(key, info.ModTime(), info.ModTime())); err != nil {
+		return fmt.Errorf("move in memory: %w", err)
+	}
+	m.gen[key]++
+	return m.files.Remove(old)
+}
+
+// stat takes a picture: the FileInfo of MemMapFs changes with the file.
+func (m *memory) stat(key string) (fs.FileInfo, error) {
+	i, err := m.files.Stat(key)
+	if err != nil {
+		return nil, err
+	}
+	return memInfo{path.Base(key), i.Size(), i.Mode() &^ fs.ModeTemporary, i.ModTime()}, nil
+}
+
+type memInfo struct {
+	name string
+	size int64
+	mode fs.FileMode
+	at   time.Time
+}
+
+func (i memInfo) Name() string       { return i.name }
+func (i memInfo) Size() int64        { return i.size }
+func (i memInfo) Mode() fs.FileMode  { return i.mode }
+func (i memInfo) ModTime() time.Time { return i.at }
+func (i memInfo) IsDir() bool        { return i.mode.IsDir() }
+func (i memInfo) Sys() any           { return nil }
