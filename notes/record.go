@@ -1,0 +1,343 @@
+package notes
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Version is the noteSessionVersion that this package writes, and the newest it reads.
+const Version = 2
+
+// record is session.json, the truth about a session. This file is the only one that knows
+// its format.
+type record struct {
+	Version   int
+	Parent    binding
+	Name      string // in full; the slug is what became of it
+	Slug      string
+	Number    int
+	Path      string // absolute, for local diagnostics; never believed
+	RelPath   string // relative to the project; never believed
+	Started   moment
+	Updated   moment
+	Status    string
+	Modes     []string
+	Recovered []json.RawMessage // see recovery
+
+	notes  []*entry
+	others object
+	raw    []byte // the file as it was read, or as it was last written
+
+	// What follows is derived from notes.
+	files map[string]int       // file name → index in notes
+	seqs  map[string]*sequence // agent → its notes
+	slugs map[string]string    // slug → agent
+	step  int                  // the newest one
+}
+
+// binding is the parent's, in session.json (note-session spec, Parent-session binding
+// metadata).
+type binding struct {
+	Identity    string // "sha256:" and the hash
+	ProjectRoot string
+	BoundAt     moment
+	Ephemeral   bool
+	others      object
+}
+
+// recovery says that this session took the place of one that could not be read.
+type recovery struct {
+	Directory string `json:"directory"`
+	Reason    string `json:"reason"`
+}
+
+// recoveries reads the marks of ruling R17 that the session bears.
+func (r *record) recoveries() []recovery {
+	var marks []recovery
+	for _, raw := range r.Recovered {
+		var mark recovery
+		if json.Unmarshal(raw, &mark) == nil {
+			marks = append(marks, mark)
+		}
+	}
+	return marks
+}
+
+// sequence is the notes of one agent.
+type sequence struct {
+	slug string
+	last int // the newest ordinal
+}
+
+func (r *record) fields(parent *json.RawMessage) []field {
+	return []field{
+		{"noteSessionVersion", &r.Version, true},
+		{"parentPiSession", parent, true},
+		{"name", &r.Name, true},
+		{"slug", &r.Slug, true},
+		{"number", &r.Number, true},
+		{"path", &r.Path, true},
+		{"relativePath", &r.RelPath, true},
+		{"startedAt", &r.Started, true},
+		{"updatedAt", &r.Updated, true},
+		{"status", &r.Status, true},
+		{"modes", &r.Modes, false},
+		{"recoveredFrom", &r.Recovered, false},
+	}
+}
+
+func (b *binding) fields() []field {
+	return []field{
+		{"identity", &b.Identity, true},
+		{"projectRoot", &b.ProjectRoot, true},
+		{"boundAt", &b.BoundAt, true},
+		{"ephemeral", &b.Ephemeral, false},
+	}
+}
+
+// errNoVersion is about a session.json that is not from this library: a legacy session, one
+// of the TypeScript original, or something else altogether.
+var errNoVersion = errors.New("noteSessionVersion is missing")
+
+// decode reads a session.json. Entries whose bytes are those of prev, which may be nil, are
+// taken from it. An error other than ErrNewerVersion means that the file is corrupt.
+func decode(data []byte, prev *record) (*record, error) {
+	if prev != nil && bytes.Equal(data, prev.raw) {
+		return prev, nil
+	}
+	if head, rows, ok := splitRows(data); ok {
+		if r, err := decodeParts(head, rows, prev); err == nil {
+			r.raw = data
+			return r, nil
+		}
+	}
+	o, err := parseObject(data) // not our layout, or not valid: look closely
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := o.get("notes")
+	var rows []json.RawMessage
+	if err := checkVersion(o); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &rows); err != nil || rows == nil {
+		return nil, errors.Join(errors.New("notes is not a list"), err)
+	}
+	lines := make([][]byte, len(rows))
+	for i, row := range rows {
+		lines[i] = appendOneLine(nil, row)
+	}
+	r, err := decodeParts(data, lines, prev)
+	if err == nil {
+		r.raw = data
+	}
+	return r, err
+}
+
+func checkVersion(o object) error {
+	raw, ok := o.get("noteSessionVersion")
+	if !ok {
+		return errNoVersion
+	}
+	var version int
+	if err := json.Unmarshal(raw, &version); err != nil || version < Version {
+		return fmt.Errorf("noteSessionVersion is %s, not %d", raw, Version)
+	}
+	if version > Version {
+		return fmt.Errorf("%w: noteSessionVersion %d, this one knows %d", ErrNewerVersion, version, Version)
+	}
+	return nil
+}
+
+func decodeParts(head []byte, rows [][]byte, prev *record) (*record, error) {
+	o, err := parseObject(head)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkVersion(o); err != nil {
+		return nil, err
+	}
+	r := &record{}
+	var parent json.RawMessage
+	if r.others, err = o.read(r.fields(&parent)); err != nil {
+		return nil, err
+	}
+	for i, m := range r.others {
+		if m.key == "notes" {
+			r.others = append(r.others[:i:i], r.others[i+1:]...)
+			break
+		}
+	}
+	if err := r.Parent.decode(parent); err != nil {
+		return nil, fmt.Errorf("parentPiSession: %w", err)
+	}
+	if r.Number < 1 {
+		return nil, errors.New("number is missing")
+	}
+	r.notes = make([]*entry, len(rows))
+	for i, row := range rows {
+		if prev != nil && i < len(prev.notes) && bytes.Equal(prev.notes[i].raw, row) {
+			r.notes[i] = prev.notes[i]
+			continue
+		}
+		if r.notes[i], err = decodeEntry(bytes.Clone(row)); err != nil {
+			return nil, fmt.Errorf("notes[%d]: %w", i, err)
+		}
+	}
+	return r, r.index()
+}
+
+func (b *binding) decode(raw json.RawMessage) error {
+	o, err := parseObject(raw)
+	if err != nil {
+		return err
+	}
+	if b.others, err = o.read(b.fields()); err != nil {
+		return err
+	}
+	if hash, ok := strings.CutPrefix(b.Identity, hashPrefix); !ok || len(hash) != 64 {
+		return errors.New("identity is not a hash")
+	}
+	return nil
+}
+
+// index fills in what is derived from the notes.
+func (r *record) index() error {
+	r.files = make(map[string]int, len(r.notes))
+	r.seqs = make(map[string]*sequence)
+	r.slugs = make(map[string]string)
+	r.step = 0
+	for i, e := range r.notes {
+		if _, twice := r.files[e.File]; twice {
+			return fmt.Errorf("notes[%d]: %s twice", i, e.File)
+		}
+		r.add(i, e)
+	}
+	return nil
+}
+
+func (r *record) add(i int, e *entry) {
+	r.files[e.File] = i
+	r.slugs[e.Slug] = e.Agent
+	seq := r.sequence(e.Agent, e.Slug)
+	seq.last = max(seq.last, e.Ordinal)
+	r.step = max(r.step, e.Step)
+}
+
+func (r *record) sequence(agent, slug string) *sequence {
+	seq := r.seqs[agent]
+	if seq == nil {
+		seq = &sequence{slug: slug}
+		r.seqs[agent] = seq
+	}
+	return seq
+}
+
+// slugFor is the agent's slug in this session: what it has already, or the first that no
+// other agent has, nor any in given, which are names that are about to be added.
+func (r *record) slugFor(agent string, given map[string]*sequence) string {
+	if seq := r.seqs[agent]; seq != nil {
+		return seq.slug
+	}
+	taken := func(slug string) bool {
+		if _, taken := r.slugs[slug]; taken {
+			return true
+		}
+		for _, seq := range given {
+			if seq.slug == slug {
+				return true
+			}
+		}
+		return false
+	}
+	last := ""
+	for s := range agentSlugs(agent) {
+		if last = s; !taken(s) {
+			break
+		}
+	}
+	return last
+}
+
+// append adds entries. They must not have a name that is taken.
+func (r *record) append(entries ...*entry) {
+	for _, e := range entries {
+		r.add(len(r.notes), e)
+		r.notes = append(r.notes, e)
+	}
+}
+
+// find returns the entry of a file, or nil.
+func (r *record) find(file string) *entry {
+	if i, ok := r.files[file]; ok {
+		return r.notes[i]
+	}
+	return nil
+}
+
+// change replaces the entry of a file by a changed copy.
+func (r *record) change(file string, f func(*entry)) {
+	if i, ok := r.files[file]; ok {
+		r.notes[i] = r.notes[i].with(f)
+	}
+}
+
+const (
+	rowsStart = "\n  \"notes\": [\n"
+	rowsEnd   = "\n  ]\n}\n"
+	noRows    = "\n  \"notes\": []\n}\n"
+)
+
+// encode writes the record: one member a line, the notes last, one note a line. Notes that
+// did not change are copied as bytes.
+func (r *record) encode() []byte {
+	size := 1024
+	for _, e := range r.notes {
+		size += len(e.raw) + 6
+	}
+	parent := json.RawMessage(collect(r.Parent.fields(), r.Parent.others).appendCompact(nil))
+	b := append(make([]byte, 0, size), '{')
+	for _, m := range collect(r.fields(&parent), r.others) {
+		b = append(b, "\n  "...)
+		b = append(b, marshal(m.key)...)
+		b = append(b, ": "...)
+		b = appendOneLine(b, m.raw)
+		b = append(b, ',')
+	}
+	if len(r.notes) == 0 {
+		return append(b, noRows...)
+	}
+	b = append(b, rowsStart...)
+	for i, e := range r.notes {
+		if i > 0 {
+			b = append(b, ",\n"...)
+		}
+		b = append(b, "    "...)
+		b = append(b, e.raw...)
+	}
+	return append(b, rowsEnd...)
+}
+
+// splitRows takes our own layout apart without parsing it: the record without its notes,
+// and each note's line.
+func splitRows(data []byte) (head []byte, rows [][]byte, ok bool) {
+	before, after, ok := bytes.Cut(data, []byte(rowsStart))
+	if !ok {
+		return nil, nil, false
+	}
+	body, ok := bytes.CutSuffix(after, []byte(rowsEnd))
+	if !ok {
+		return nil, nil, false
+	}
+	for line := range bytes.SplitSeq(body, []byte(",\n")) {
+		row, ok := bytes.CutPrefix(line, []byte("    "))
+		if !ok {
+			return nil, nil, false
+		}
+		rows = append(rows, row)
+	}
+	return append(bytes.Clone(before), noRows...), rows, true
+}
