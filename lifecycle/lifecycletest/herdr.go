@@ -202,8 +202,9 @@ func (a *Agent) Abort() { a.Signal(lifecycle.Signal{Kind: lifecycle.Aborted}) }
 // rest if it is final.
 func (a *Agent) Signal(s lifecycle.Signal) {
 	if s.Prompt == "" {
-		got := a.Prompts()
-		s.Prompt = got[len(got)-1].Prompt
+		a.mu.Lock()
+		s.Prompt = a.got[len(a.got)-1].Prompt
+		a.mu.Unlock()
 	}
 	if s.At.IsZero() {
 		s.At = time.Now()
