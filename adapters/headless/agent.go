@@ -245,6 +245,9 @@ func (a *agent) ask(ctx context.Context, timeout time.Duration, line func(id str
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 
+	if ctx.Err() != nil {
+		return record{}, fmt.Errorf("not sent: %w", context.Cause(ctx))
+	}
 	select {
 	case a.lines <- line(id):
 	case <-a.ended:

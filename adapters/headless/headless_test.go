@@ -1,16 +1,10 @@
 package headless
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +24,7 @@ const prompt2 = lifecycle.PromptID("shepherd-prompt-0a1b2c3d-7c9e6679-7425-40de-
 // limit is how long a test waits for what has to happen.
 const limit = 20 * time.Second
 
-func scripted(t *testing.T, faults ...headlesstest.Fault) Options {
+func scripted(faults ...headlesstest.Fault) Options {
 	return Options{Command: headlesstest.Command(faults...), StopGrace: 300 * time.Millisecond}
 }
 
@@ -107,22 +101,9 @@ func pid(t *testing.T, target lifecycle.Target) int {
 	return n
 }
 
-// alive reports whether the process exists and is no zombie.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return true // no /proc here
-	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(after, "Z")
-}
-
 func TestAPrompt_FromLaunchToAnswer(t *testing.T) {
 	is := is.New(t)
-	h := herd(t, scripted(t))
+	h := herd(t, scripted())
 	target := launch(t, h)
 	o, _ := h.Observe(target)
 	is.Equal(o.State, lifecycle.Idle)
@@ -146,5 +127,3 @@ func TestAPrompt_FromLaunchToAnswer(t *testing.T) {
 	is.NoErr(err)
 	is.Equal(recent, "looking\nit is in retry.go")
 }
-
-var _ = []any{context.Background, errors.Is, fs.ErrNotExist, exec.ErrNotFound, filepath.Join}

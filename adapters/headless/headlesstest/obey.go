@@ -26,6 +26,7 @@ import (
 //	huge 30000000     use a tool that gives so many bytes
 //	deafen 30000000   write so many bytes that mean nothing
 //	note WORDS        append a line to the assigned note
+//	save PATH         write the prompt, as it arrived, to a file
 func Obey(t *Turn) {
 	for line := range strings.Lines(t.Text) {
 		verb, rest, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
@@ -61,6 +62,7 @@ var acts = map[string]func(t *Turn, rest string){
 			t.Raw([]byte(`{"type":"message_update","assistantMessageEvent":{"type":"thinking_delta","delta":"` + strings.Repeat("x", 900) + "\"}}\n"))
 		}
 	},
+	"save": func(t *Turn, rest string) { must(0, os.WriteFile(rest, []byte(t.Text), 0o600)) },
 	"note": func(t *Turn, rest string) {
 		if err := t.Note(rest + "\n"); err != nil {
 			t.Fail(err.Error())

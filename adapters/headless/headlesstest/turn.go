@@ -127,7 +127,7 @@ func (t *Turn) Exit(code int, words string) {
 	if words != "" {
 		_, _ = os.Stderr.WriteString(words + "\n")
 	}
-	os.Exit(code)
+	exit(code)
 }
 
 // Raw writes bytes to stdout as they are.
