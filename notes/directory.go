@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -90,9 +91,9 @@ func (d *directory) add(name, hash string) {
 	d.hashes[name] = hash
 }
 
-// of returns the directories that are said to be a parent's.
+// of returns the directories that are said to be a parent's, the newest first.
 func (d *directory) of(hash string) (names []string) {
-	for _, name := range d.names {
+	for _, name := range slices.Backward(d.names) {
 		if d.hashes[name] == hash && validSessionDir(name) {
 			names = append(names, name)
 		}

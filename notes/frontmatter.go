@@ -61,6 +61,7 @@ var frontKeys = map[string]bool{
 	"agent": true, "ordinal": true, "label": true, "task": true, "mode": true, "status": true,
 	"reservedAt": true, "started": true, "completed": true, "pane": true, "handle": true,
 	"prompt": true, "returnCode": true, "error": true, "inferred": true, "lateStatus": true,
+	"artifactSessionVersion": true, "promptId": true, "agentId": true, // the TypeScript original's
 }
 
 // written returns what is in a note apart from our front matter, byte for byte: what the
@@ -85,7 +86,7 @@ func written(file []byte, r *record, e *entry) []byte {
 			foreign = append(foreign, line...)
 			continue
 		}
-		if want, ok := names[key]; ok && strings.TrimSpace(value) == want {
+		if want, ok := names[key]; ok && unquoted(value) == unquoted(want) {
 			delete(names, key)
 		}
 	}
@@ -101,6 +102,8 @@ func written(file []byte, r *record, e *entry) []byte {
 	}
 	return append(append(out, foreign...), after...)
 }
+
+func unquoted(scalar string) string { return strings.Trim(scalar, " \t\"") }
 
 // cutBlock cuts a file after its front matter, of whoever that is.
 func cutBlock(file []byte) (block, after []byte, ok bool) {

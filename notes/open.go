@@ -175,10 +175,8 @@ func (b *binder) abandoned(dir string) (found, error) {
 	if err != nil {
 		return found{dir: dir, lost: &CorruptError{name, errors.New("the directory is missing")}}, nil
 	}
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), ".md") {
-			return found{dir: dir, lost: &CorruptError{name, errors.New("session.json is missing")}}, nil
-		}
+	if hasNotes(files) {
+		return found{dir: dir, lost: &CorruptError{name, errors.New("session.json is missing")}}, nil
 	}
 	return found{}, nil
 }

@@ -2,7 +2,6 @@ package notes
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -226,13 +225,21 @@ func (s sealed) output(file []byte, seal string) (string, error) {
 	return string(file[s.text : s.text+n]), nil
 }
 
+// end is where the section ends: behind its last mark, or at the end of the file if that
+// was removed.
+func (s sealed) end(file []byte, seal string) int {
+	from := min(max(s.text, s.head)+s.ending.Text, len(file))
+	if i := bytes.Index(file[from:], []byte(closeMark(seal))); i >= 0 {
+		return from + i + len(closeMark(seal))
+	}
+	return len(file)
+}
+
 // withLate inserts the late part at the end of the section.
 func (s sealed) withLate(file, part []byte, seal string) []byte {
-	from := cmp.Or(s.text, s.head)
-	from = min(from+s.ending.Text, len(file))
-	at := len(file)
-	if i := bytes.Index(file[from:], []byte(closeMark(seal))); i >= 0 {
-		at = from + i
+	at := s.end(file, seal)
+	if bytes.HasSuffix(file[:at], []byte(closeMark(seal))) {
+		at -= len(closeMark(seal))
 	}
 	out := make([]byte, 0, len(file)+len(part))
 	out = append(out, file[:at]...)

@@ -40,6 +40,8 @@ type Disk struct {
 	// with it: an errno, ErrKill, ErrPowerCut. It may block, as a disk that hangs does. Set
 	// it while nothing runs.
 	Fault func(Step) error
+	// Tracing keeps the steps that were carried out, for Trace. Set it while nothing runs.
+	Tracing bool
 
 	mu    sync.Mutex
 	top   *inode
@@ -48,7 +50,6 @@ type Disk struct {
 	locks map[string]chan struct{}
 	views []*View
 	trace []Step
-	count Count
 }
 
 // Step is one step of an operation.
@@ -59,16 +60,6 @@ type Step struct {
 }
 
 func (s Step) String() string { return strings.TrimSpace(s.Op + " " + s.Name + " " + s.Part) }
-
-// Count says what a disk had to do.
-type Count struct {
-	Syncs    int // of files and of directories
-	Bytes    int // written to files
-	Renames  int
-	Ops      int
-	Commits  int // renames of a session.json: transactions
-	Unsynced int // bytes of derived files
-}
 
 // inode is a file, a directory or a symbolic link.
 type inode struct {
@@ -135,15 +126,6 @@ func (d *Disk) Trace() []Step {
 	steps := d.trace
 	d.trace = nil
 	return steps
-}
-
-// Counted returns what the disk had to do so far, and begins anew.
-func (d *Disk) Counted() Count {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.count
-	d.count = Count{}
-	return c
 }
 
 // The following are for what others do to the disk: a child, an editor, a user. They fail
@@ -296,9 +278,11 @@ func (v *View) step(op, name, part string) error {
 	if err != nil {
 		return &fs.PathError{Op: op, Path: name, Err: err}
 	}
-	v.d.mu.Lock()
-	defer v.d.mu.Unlock()
-	v.d.trace = append(v.d.trace, s)
+	if v.d.Tracing {
+		v.d.mu.Lock()
+		defer v.d.mu.Unlock()
+		v.d.trace = append(v.d.trace, s)
+	}
 	return nil
 }
 
@@ -312,9 +296,6 @@ func begin(v *View, op, name string) error {
 	if !fs.ValidPath(name) {
 		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
-	v.d.mu.Lock()
-	v.d.count.Ops++
-	v.d.mu.Unlock()
 	return v.step(op, name, "")
 }
 
@@ -396,7 +377,6 @@ func (v *View) syncDir(op, name string) error {
 		return err
 	}
 	return v.change(op, name, func(dir *inode, _ string) error {
-		v.d.count.Syncs++
 		dir.syncedNames = maps.Clone(dir.names)
 		return nil
 	})
@@ -481,12 +461,10 @@ func (v *View) replace(op, name string, data []byte, ok func(old *inode) bool) (
 		{"write", func(*inode, string) error {
 			d.last++
 			n.version, n.data = d.last, bytes.Clone(data)
-			d.count.Bytes += len(data)
 			return nil
 		}},
 		{"sync", func(*inode, string) error {
 			n.synced = bytes.Clone(n.data)
-			d.count.Syncs++
 			return nil
 		}},
 		{"rename", func(dir *inode, base string) error {
@@ -505,10 +483,6 @@ func (v *View) replace(op, name string, data []byte, ok func(old *inode) bool) (
 			delete(dir.names, path.Base(temp))
 			dir.names[base] = n
 			done = true
-			d.count.Renames++
-			if base == "session.json" {
-				d.count.Commits++
-			}
 			return nil
 		}},
 	}

@@ -1,0 +1,275 @@
+package notes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind is what a directory among the sessions is.
+type Kind string
+
+// The kinds of directories. Only a KindSession is ever attached or written to.
+const (
+	KindSession    Kind = "session"    // bound to a parent, of this version
+	KindNewer      Kind = "newer"      // written by a newer version (ruling R18)
+	KindTypeScript Kind = "typescript" // bound to a parent by the TypeScript original
+	KindLegacy     Kind = "legacy"     // of its predecessor: bound to nobody
+	KindAbandoned  Kind = "abandoned"  // an allocation that was cut short; its number is burnt
+	KindCorrupt    Kind = "corrupt"    // cannot be read; SessionInfo.Err says why
+)
+
+// SessionInfo is what can be shown of a session.
+type SessionInfo struct {
+	Dir     string // the directory's name: "0007-fix-oauth-login"
+	Kind    Kind
+	Err     error // KindNewer and KindCorrupt: why it is one
+	Number  int
+	Name    string // in full
+	Path    string // absolute
+	RelPath string // relative to the project, slash-separated
+	Parent  string // redacted; "" if it is bound to nobody
+	Status  string
+	Modes   []string
+	Started time.Time
+	Updated time.Time
+	Notes   []NoteInfo // in the order of their reservation
+	Strays  []string   // Read only: files that look like notes and are none
+}
+
+// NoteInfo is what can be shown of a note.
+type NoteInfo struct {
+	File      string
+	Path      string // absolute
+	RelPath   string // relative to the project, slash-separated
+	Agent     string
+	Ordinal   int
+	Step      int // notes that were reserved together have the same
+	Label     string
+	Task      string // may be cut
+	Mode      string
+	Status    Status
+	PromptID  string
+	AgentID   string
+	Pane      string
+	Reserved  time.Time
+	Started   time.Time
+	Completed time.Time
+	// ReturnCode is nil as long as the note has not ended.
+	ReturnCode *int
+	Error      string // may be cut
+	Inferred   bool
+	Late       Status // how the prompt ended after it had been given up; "" if it did not
+	// Left: the note has not ended, and nobody looks after it: its process died or closed.
+	// Only Read looks.
+	Left bool
+}
+
+// NoteView is a note with its content.
+type NoteView struct {
+	NoteInfo
+	// Body is what the child wrote, byte for byte: the file without our front matter and
+	// without our section.
+	Body string
+	// Text is the final output, exact unless Edited.
+	Text     string
+	LateText string
+	// Edited: somebody changed the output, so Text is empty. Raw has it.
+	Edited bool
+	Raw    string // the file
+}
+
+// List returns what lies among the project's sessions, ordered by number, notes included.
+// It reads every session and takes no lock; ctx is looked at between two of them. No
+// sessions at all is no error.
+func List(ctx context.Context, fsys FS) ([]SessionInfo, error) {
+	files, err := fsys.ReadDir(sessionsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("notes: %w", err)
+	}
+	var list []SessionInfo
+	for _, f := range files {
+		if !f.IsDir() || !validSessionDir(f.Name()) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		list = append(list, look(fsys, f.Name()))
+	}
+	slices.SortStableFunc(list, func(a, b SessionInfo) int { return a.Number - b.Number })
+	return list, nil
+}
+
+// Read returns one session by the name of its directory. It takes no lock of the session;
+// to know which unfinished notes are left it asks for their owners' locks, up to 20 ms
+// each. A name that is none is ErrInvalid; a missing directory matches fs.ErrNotExist.
+func Read(ctx context.Context, fsys FS, dir string) (SessionInfo, error) {
+	if !validSessionDir(dir) {
+		return SessionInfo{}, fmt.Errorf("%w: %q is not the name of a session", ErrInvalid, dir)
+	}
+	files, err := fsys.ReadDir(path.Join(sessionsDir, dir))
+	if err != nil {
+		return SessionInfo{}, fmt.Errorf("notes: %w", err)
+	}
+	info := look(fsys, dir)
+	known := make(map[string]bool, len(info.Notes))
+	for _, n := range info.Notes {
+		known[n.File] = true
+	}
+	for _, f := range files {
+		if name := f.Name(); validNoteFile(name) && !known[name] {
+			info.Strays = append(info.Strays, name)
+		}
+	}
+	return info, info.findLeft(ctx, fsys)
+}
+
+// findLeft marks the notes that nobody looks after.
+func (i *SessionInfo) findLeft(ctx context.Context, fsys FS) error {
+	if i.Kind != KindSession || !slices.ContainsFunc(i.Notes, func(n NoteInfo) bool { return !n.Status.Final() }) {
+		return nil
+	}
+	rec, err := readRecord(fsys, i.Dir)
+	if err != nil {
+		return nil // it changed under us; what was read stands
+	}
+	lives := map[string]bool{"": false}
+	for j := range i.Notes {
+		e := rec.find(i.Notes[j].File)
+		if e == nil || e.Status.Final() || i.Notes[j].Status.Final() {
+			continue
+		}
+		if _, asked := lives[e.Owner]; !asked {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			is, err := alive(ctx, fsys, i.RelPath, e.Owner)
+			lives[e.Owner] = is || err != nil // who cannot be asked is not accused
+		}
+		i.Notes[j].Left = !lives[e.Owner]
+	}
+	return nil
+}
+
+// ReadNote returns one note of a session, of this version or of an older one, by the names
+// of its directory and file. It takes no lock. ErrUnknownNote: the session does not list it.
+func ReadNote(ctx context.Context, fsys FS, dir, file string) (NoteView, error) {
+	if !validSessionDir(dir) || !validNoteFile(file) {
+		return NoteView{}, fmt.Errorf("%w: %q is not the name of a note", ErrInvalid, dir+"/"+file)
+	}
+	if err := ctx.Err(); err != nil {
+		return NoteView{}, err
+	}
+	info := look(fsys, dir)
+	i := slices.IndexFunc(info.Notes, func(n NoteInfo) bool { return n.File == file })
+	if i < 0 {
+		return NoteView{}, fmt.Errorf("%w: %s", ErrUnknownNote, path.Join(info.RelPath, file))
+	}
+	raw, err := fsys.ReadFile(path.Join(info.RelPath, file))
+	if err != nil {
+		return NoteView{}, fmt.Errorf("notes: %w", err)
+	}
+	view := NoteView{NoteInfo: info.Notes[i], Body: string(raw), Raw: string(raw)}
+	if rec, err := readRecord(fsys, dir); err == nil && rec.find(file) != nil {
+		view.read(raw, rec, rec.find(file))
+	}
+	return view, nil
+}
+
+// read takes a note apart.
+func (v *NoteView) read(raw []byte, rec *record, e *entry) {
+	main, late := findSection(raw, mainSection, e.Seal), findSection(raw, lateSection, e.Seal)
+	var err, lateErr error
+	v.Text, err = main.output(raw, e.Seal)
+	v.LateText, lateErr = late.output(raw, e.Seal)
+	v.Edited = err != nil || lateErr != nil
+	body := raw
+	if main.ok {
+		body = append(append([]byte(nil), raw[:main.start]...), raw[main.end(raw, e.Seal):]...)
+	}
+	v.Body = string(written(body, rec, e))
+}
+
+func readRecord(fsys FS, dir string) (*record, error) {
+	data, err := fsys.ReadFile(path.Join(sessionsDir, dir, recordFile))
+	if err != nil {
+		return nil, err
+	}
+	return decode(data, nil)
+}
+
+// look says what a directory is. It never fails: what cannot be read is corrupt.
+func look(fsys FS, dir string) SessionInfo {
+	rel := path.Join(sessionsDir, dir)
+	number, _ := sessionNumber(dir)
+	info := SessionInfo{Dir: dir, Number: number, Name: dir, Path: absolute(fsys, rel), RelPath: rel}
+	corrupt := func(err error) SessionInfo {
+		info.Kind, info.Err = KindCorrupt, &CorruptError{path.Join(rel, recordFile), err}
+		return info
+	}
+	data, err := fsys.ReadFile(path.Join(rel, recordFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if files, err := fsys.ReadDir(rel); err == nil && !hasNotes(files) {
+			info.Kind = KindAbandoned
+			return info
+		}
+		return corrupt(errors.New("session.json is missing"))
+	case err != nil:
+		return corrupt(err)
+	}
+	rec, err := decode(data, nil)
+	switch {
+	case errors.Is(err, ErrNewerVersion):
+		info.Kind, info.Err = KindNewer, fmt.Errorf("%s: %w", rel, err)
+	case errors.Is(err, errNoVersion):
+		if old, err := decodeOld(data, dir); err != nil {
+			return corrupt(err)
+		} else {
+			old.describe(&info)
+		}
+	case err != nil:
+		return corrupt(err)
+	case sessionDir(rec.Number, rec.Slug) != dir:
+		return corrupt(fmt.Errorf("it says that it is %s", sessionDir(rec.Number, rec.Slug)))
+	default:
+		info.Kind = KindSession
+		rec.describe(&info)
+	}
+	return info
+}
+
+func hasNotes(files []fs.DirEntry) bool {
+	return slices.ContainsFunc(files, func(f fs.DirEntry) bool { return strings.HasSuffix(f.Name(), ".md") })
+}
+
+func (r *record) describe(info *SessionInfo) {
+	info.Name, info.Status, info.Modes = r.Name, r.Status, r.Modes
+	info.Parent = hashPrefix + redact(strings.TrimPrefix(r.Parent.Identity, hashPrefix))
+	info.Started, info.Updated = r.Started.Time, r.Updated.Time
+	for _, e := range r.notes {
+		n := e.info()
+		n.RelPath = path.Join(info.RelPath, e.File)
+		n.Path = filepath.Join(info.Path, e.File)
+		info.Notes = append(info.Notes, n)
+	}
+}
+
+func (e *entry) info() NoteInfo {
+	return NoteInfo{
+		File: e.File, Agent: e.Agent, Ordinal: e.Ordinal, Step: e.Step, Label: e.Label, Task: e.Task,
+		Mode: e.Mode, Status: e.Status, PromptID: e.PromptID, AgentID: e.AgentID, Pane: e.Pane,
+		Reserved: e.Reserved.Time, Started: e.Started.Time, Completed: e.Completed.Time,
+		ReturnCode: e.ReturnCode, Error: e.Error, Inferred: e.Inferred, Late: e.LateStatus,
+	}
+}
