@@ -30,14 +30,14 @@ func (f *FS) create(d dir, base string, data []byte) error {
 		return fs.ErrExist // spares the disk the work; the link below decides
 	}
 	temp := tempName()
-	defer d.Remove(temp)
-	if err := fill(d, temp, data, nil, true); err != nil {
-		return err
-	}
-	if err := d.Link(temp, base); err != nil {
-		return err
+	err := fill(d, temp, data, nil, true)
+	if err == nil {
+		err = d.Link(temp, base)
 	}
 	_ = d.Remove(temp) // before the sync, so that a crash of the machine leaves no second name
+	if err != nil {
+		return err
+	}
 	return f.settle(d)
 }
 
