@@ -60,7 +60,7 @@ func (r *Registry) Start(ctx context.Context, s Spec) (AgentID, error) {
 	defer cancel()
 	target, err := r.herdr.Launch(ctx, a.spec)
 	if err == nil && r.life.Err() != nil { // launched all the same: nothing may be left
-		_ = r.within(r.Rules.LookLimit, "closing a late launch", func(ctx context.Context) error { return r.herdr.Close(ctx, target) })
+		_ = r.within(r.options.Rules.LookLimit, "closing a late launch", func(ctx context.Context) error { return r.herdr.Close(ctx, target) })
 		err = ErrClosed
 	}
 	r.mu.Lock()
@@ -74,7 +74,7 @@ func (r *Registry) Start(ctx context.Context, s Spec) (AgentID, error) {
 	}
 	a.target, a.launched = target, true
 	r.order = append(r.order, a)
-	r.Logger.Debug("agent started", "agent", a.id, "name", s.Name, "target", target)
+	r.options.Logger.Debug("agent started", "agent", a.id, "name", s.Name, "target", target)
 	return a.id, nil
 }
 
@@ -96,8 +96,8 @@ func (r *Registry) admit(s Spec) (*agent, error) {
 			return nil, fmt.Errorf("%w: %s is in use by %s", ErrLabelTaken, display(s), a.id)
 		}
 	}
-	if living >= r.MaxAgents {
-		return nil, fmt.Errorf("%w: %d of at most %d are running; close one first", ErrTooManyAgents, living, r.MaxAgents)
+	if living >= r.options.MaxAgents {
+		return nil, fmt.Errorf("%w: %d of at most %d are running; close one first", ErrTooManyAgents, living, r.options.MaxAgents)
 	}
 	if err := r.enter(); err != nil {
 		return nil, err
@@ -179,8 +179,8 @@ func (r *Registry) CloseAgent(ctx context.Context, id AgentID) error {
 		p.propose(proposal{Result: Result{Status: StatusCancelled, Error: "Agent was closed."}})
 		select {
 		case <-p.done:
-		case <-r.Clock.After(r.Rules.settling()):
-			r.Logger.Warn("closing an agent whose prompt does not settle", "agent", id, "prompt", p.id)
+		case <-r.options.Clock.After(r.options.Rules.settling()):
+			r.options.Logger.Warn("closing an agent whose prompt does not settle", "agent", id, "prompt", p.id)
 		case <-r.life.Done():
 			return ErrClosed
 		case <-ctx.Done():
@@ -194,7 +194,7 @@ func (r *Registry) CloseAgent(ctx context.Context, id AgentID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.closed = true
-	r.Logger.Debug("agent closed", "agent", id)
+	r.options.Logger.Debug("agent closed", "agent", id)
 	return nil
 }
 

@@ -39,7 +39,7 @@ type Claim struct {
 // Errors match [ErrUnknownAgent], [ErrAgentBusy], [ErrAgentBlocked], [ErrAgentClosed],
 // [ErrAgentGone], [ErrInvalid], [ErrClosed], or say why the agent could not be looked at.
 func (r *Registry) Claim(ctx context.Context, id AgentID, o ClaimOptions) (*Claim, error) {
-	limit, err := duration("the prompt's timeout", o.Timeout, r.PromptTimeout)
+	limit, err := duration("the prompt's timeout", o.Timeout, r.options.PromptTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (c *Claim) Submit(ctx context.Context, text string) error {
 	c.over = true
 	r, p := c.r, c.p
 	base, _ := r.herdr.Observe(p.agent.target)
-	now := r.Clock.Now()
+	now := r.options.Clock.Now()
 	r.mu.Lock()
 	p.submitted = now
 	r.prompts[p.id] = p
@@ -182,9 +182,9 @@ func (c *Claim) Submit(ctx context.Context, text string) error {
 	switch {
 	case err == nil, errors.Is(err, ErrOutcomeUnknown):
 		if err != nil {
-			r.Logger.Warn("submission with unknown outcome", "prompt", p.id, "agent", p.agent.id, "err", err)
+			r.options.Logger.Warn("submission with unknown outcome", "prompt", p.id, "agent", p.agent.id, "err", err)
 		}
-		go r.own(p, track(r.Rules, p.id, base, now))
+		go r.own(p, track(r.options.Rules, p.id, base, now))
 		return nil
 	case p.proposal.Load() != nil:
 		r.abandon(p, Result{})
@@ -204,7 +204,7 @@ func (r *Registry) send(ctx context.Context, p *prompt, text string) error {
 	}
 	ctx, unbind := bind(ctx, p.ending)
 	defer unbind()
-	ctx, cancel := context.WithTimeout(ctx, r.Rules.SubmitLimit)
+	ctx, cancel := context.WithTimeout(ctx, r.options.Rules.SubmitLimit)
 	defer cancel()
 	return r.herdr.Submit(ctx, p.agent.target, Submission{Prompt: p.id, Text: text})
 }

@@ -14,8 +14,8 @@ type prompt struct {
 	limit time.Duration // the deadline, from the submission
 
 	proposal atomic.Pointer[proposal] // the first one; the others have no effect
-	ending   context.Context          // ends with it
-	end      context.CancelFunc
+	ending   context.Context          // ends with it, and its cause is the refusal
+	end      context.CancelCauseFunc
 
 	done chan struct{} // closed when result is published
 
@@ -30,7 +30,7 @@ type prompt struct {
 
 func newPrompt(id PromptID, a *agent, limit time.Duration) *prompt {
 	p := &prompt{id: id, agent: a, limit: limit, done: make(chan struct{})}
-	p.ending, p.end = context.WithCancel(context.Background())
+	p.ending, p.end = context.WithCancelCause(context.Background())
 	return p
 }
 
@@ -43,7 +43,7 @@ type proposal struct {
 // propose asks for an end. The first proposal wins; the others have no effect.
 func (p *prompt) propose(end proposal) {
 	if p.proposal.CompareAndSwap(nil, &end) {
-		p.end()
+		p.end(p.refusal())
 	}
 }
 
@@ -54,12 +54,12 @@ func timeUp(why string) proposal {
 // own is the one goroutine of a prompt in flight. It observes, lets the tracker decide, and
 // alone ends the prompt.
 func (r *Registry) own(p *prompt, t tracker) {
-	deadline := r.Clock.After(p.limit)
+	deadline := r.options.Clock.After(p.limit)
 	fresh := false
 	for {
 		o, changed := r.herdr.Observe(p.agent.target)
 		var s step
-		t, s = t.next(o, r.Clock.Now(), fresh)
+		t, s = t.next(o, r.options.Clock.Now(), fresh)
 		if s.end != nil {
 			p.propose(proposal{Result: *s.end})
 		}
@@ -76,11 +76,11 @@ func (r *Registry) own(p *prompt, t tracker) {
 			if fresh = err == nil; fresh {
 				continue
 			}
-			s.wake = r.Clock.Now().Add(r.Rules.LookRetry)
+			s.wake = r.options.Clock.Now().Add(r.options.Rules.LookRetry)
 		}
 		var wake <-chan time.Time
 		if !s.wake.IsZero() {
-			wake = r.Clock.After(s.wake.Sub(r.Clock.Now()))
+			wake = r.options.Clock.After(s.wake.Sub(r.options.Clock.Now()))
 		}
 		select {
 		case <-changed:
@@ -96,10 +96,10 @@ func (r *Registry) own(p *prompt, t tracker) {
 // over the clock.
 func (r *Registry) lastLook(p *prompt, t tracker, end Result) Result {
 	if _, err := r.look(context.Background(), p.agent); err != nil {
-		r.Logger.Debug("last look", "prompt", p.id, "err", err)
+		r.options.Logger.Debug("last look", "prompt", p.id, "err", err)
 	}
 	o, _ := r.herdr.Observe(p.agent.target)
-	if _, s := t.next(o, r.Clock.Now(), true); s.end != nil {
+	if _, s := t.next(o, r.options.Clock.Now(), true); s.end != nil {
 		return *s.end
 	}
 	return end
@@ -107,7 +107,7 @@ func (r *Registry) lastLook(p *prompt, t tracker, end Result) Result {
 
 // look asks the source, bounded by ctx and Rules.LookLimit.
 func (r *Registry) look(ctx context.Context, a *agent) (Observation, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Rules.LookLimit)
+	ctx, cancel := context.WithTimeout(ctx, r.options.Rules.LookLimit)
 	defer cancel()
 	return r.herdr.Look(ctx, a.target)
 }

@@ -53,12 +53,12 @@ func (o Options) withDefaults() (Options, error) {
 // held. The clock decides about prompts; the limits of single port calls are contexts', and
 // so the system's.
 type Registry struct {
-	herdr Herdr
-	Options
-	scope string
+	herdr   Herdr
+	options Options
+	scope   string
 
 	life context.Context // ends when Close begins
-	stop context.CancelFunc
+	stop context.CancelCauseFunc
 	wg   sync.WaitGroup // launches, claims, owners, note writers
 
 	mu      sync.Mutex
@@ -77,9 +77,9 @@ func New(h Herdr, o Options) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	life, stop := context.WithCancel(context.Background())
+	life, stop := context.WithCancelCause(context.Background())
 	return &Registry{
-		herdr: h, Options: o, scope: newScope(), life: life, stop: stop,
+		herdr: h, options: o, scope: newScope(), life: life, stop: stop,
 		agents: map[AgentID]*agent{}, prompts: map[PromptID]*prompt{},
 	}, nil
 }
@@ -88,6 +88,9 @@ func New(h Herdr, o Options) (*Registry, error) {
 // and must not be taken for a note session's identity.
 func (r *Registry) Scope() string { return r.scope }
 
+// Rules are the rules in force, defaults filled in.
+func (r *Registry) Rules() Rules { return r.options.Rules }
+
 // Close ends the registry: launches under way are cancelled, waits return [ErrClosed], and
 // prompts in flight are detached: their notes say so and their agents are left alone
 // (ruling R13). Results stay readable. It blocks until all of that is done or ctx ends;
@@ -95,7 +98,7 @@ func (r *Registry) Scope() string { return r.scope }
 // again waits again.
 func (r *Registry) Close(ctx context.Context) error {
 	r.mu.Lock()
-	r.stop()
+	r.stop(ErrClosed)
 	var open []*prompt
 	for _, a := range r.agents {
 		if a.slot != nil {

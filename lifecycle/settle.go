@@ -41,28 +41,28 @@ func (r *Registry) complete(p *prompt, res Result) Result {
 		res.ReturnCode = res.Status.ReturnCode()
 	}
 	if res.At.IsZero() {
-		res.At = r.Clock.Now()
+		res.At = r.options.Clock.Now()
 	}
 	return res
 }
 
 func (r *Registry) reply(p *prompt) string {
-	ctx, cancel := context.WithTimeout(context.Background(), r.Rules.ReplyLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), r.options.Rules.ReplyLimit)
 	defer cancel()
 	text, err := r.herdr.Reply(ctx, p.agent.target, p.id)
 	if err != nil {
-		r.Logger.Warn("no last message to be had", "prompt", p.id, "agent", p.agent.id, "err", err)
+		r.options.Logger.Warn("no last message to be had", "prompt", p.id, "agent", p.agent.id, "err", err)
 	}
 	return text
 }
 
 // finish writes the note, for so long as a note may hold its result back.
 func (r *Registry) finish(p *prompt, res Result) error {
-	err := r.within(r.Rules.NoteLimit, "note "+res.NotePath, func(ctx context.Context) error {
+	err := r.within(r.options.Rules.NoteLimit, "note "+res.NotePath, func(ctx context.Context) error {
 		return p.note.Finish(ctx, res)
 	})
 	if err != nil {
-		r.Logger.Error("note not finished", "prompt", p.id, "note", res.NotePath, "err", err)
+		r.options.Logger.Error("note not finished", "prompt", p.id, "note", res.NotePath, "err", err)
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func (r *Registry) publish(p *prompt, res Result) {
 	close(p.done)
 	r.mu.Unlock()
 
-	r.Logger.Debug("prompt settled", "prompt", p.id, "agent", p.agent.id, "status", res.Status)
+	r.options.Logger.Debug("prompt settled", "prompt", p.id, "agent", p.agent.id, "status", res.Status)
 	for _, f := range after {
 		f()
 	}
@@ -100,7 +100,7 @@ func (r *Registry) keepText(p *prompt) {
 		return
 	}
 	r.texts = append(r.texts, p)
-	if len(r.texts) > r.KeepTexts {
+	if len(r.texts) > r.options.KeepTexts {
 		oldest := r.texts[0]
 		oldest.result.Text, oldest.dropped = "", true
 		r.texts = r.texts[1:]
@@ -117,7 +117,7 @@ func (r *Registry) noteLateEnding(a *agent) {
 		return
 	}
 	o, _ := r.herdr.Observe(a.target)
-	end := tracker{id: p.id}.signalled(o.Signal, r.Clock.Now())
+	end := tracker{id: p.id}.signalled(o.Signal, r.options.Clock.Now())
 	r.mu.Lock()
 	again := a.early != p
 	if end != nil && !again {

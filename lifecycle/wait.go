@@ -29,18 +29,18 @@ func (r *Registry) Wait(ctx context.Context, ids ...PromptID) ([]Result, error) 
 // WaitFor is [Registry.Wait] with options. When the time is up it returns within the limits
 // of [Rules] for a last look, the reply and the note.
 func (r *Registry) WaitFor(ctx context.Context, o WaitOptions, ids ...PromptID) ([]Result, error) {
-	limit, err := duration("the wait's timeout", o.Timeout, r.WaitTimeout)
+	limit, err := duration("the wait's timeout", o.Timeout, r.options.WaitTimeout)
 	if err != nil {
 		return nil, err
 	}
 	if len(ids) == 0 {
 		return nil, fmt.Errorf("%w: no prompt ids to wait for", ErrInvalid)
 	}
-	w := wait{r: r, limit: limit, keep: o.Keep, prompts: make([]*prompt, len(ids)), timer: r.Clock.After(limit)}
+	w := wait{r: r, limit: limit, keep: o.Keep, prompts: make([]*prompt, len(ids)), timer: r.options.Clock.After(limit)}
 	results := make([]Result, len(ids))
 	for i, id := range ids {
 		if w.prompts[i], err = r.prompt(id); err != nil {
-			results[i] = Result{PromptID: id, Status: StatusFailed, ReturnCode: StatusFailed.ReturnCode(), Error: err.Error(), At: r.Clock.Now()}
+			results[i] = Result{PromptID: id, Status: StatusFailed, ReturnCode: StatusFailed.ReturnCode(), Error: err.Error(), At: r.options.Clock.Now()}
 		}
 	}
 	for i, p := range w.prompts {

@@ -1,10 +1,6 @@
 package watch
 
-import (
-	"time"
-
-	"github.com/pi-shepherd/go-shepherd/lifecycle"
-)
+import "github.com/pi-shepherd/go-shepherd/lifecycle"
 
 // ID names a watcher: "shepherd-watch-<scope>-<uuid>". It is unique across processes.
 type ID string
@@ -16,22 +12,9 @@ type NotificationID string
 // Completion says what became of one watched prompt. It names no pane: the prompt's id is
 // what it is known by (watcher spec, Completion notifications).
 type Completion struct {
-	WatcherID  ID
-	PromptID   lifecycle.PromptID
-	AgentID    lifecycle.AgentID
-	Agent      string // the agent's name
-	Label      string // the agent's, possibly empty
-	Status     lifecycle.Status
-	OK         bool
-	ReturnCode int
-	Error      string
-	Text       string // the agent's last message, whole
-	Inferred   bool   // settled by the agent's state, not by its word
-	At         time.Time
-	NotePath   string // the prompt's note
-	NoteErr    error  // why the note could not be finished
-	Waited     bool   // a wait had returned the result before this was made
-	Pending    int    // prompts of this watcher that had not settled yet
+	WatcherID        ID
+	lifecycle.Result     // as the registry has it; Waited says that a wait returned it before this was made
+	Pending          int // prompts of this watcher that had not settled yet
 }
 
 // Notification is one offer to a [Notifier]. Its completions stand in the order in which
@@ -59,15 +42,6 @@ type Registration struct {
 	PromptIDs []lifecycle.PromptID // as given, each once
 	Pending   []lifecycle.PromptID // those of which the notifier will be told
 	Completed []Completion         // those that had settled; the notifier is not told of them
-}
-
-func completion(w ID, r lifecycle.Result, pending int) Completion {
-	return Completion{
-		WatcherID: w, PromptID: r.PromptID, AgentID: r.AgentID, Agent: r.Agent, Label: r.Label,
-		Status: r.Status, OK: r.OK(), ReturnCode: r.ReturnCode, Error: r.Error, Text: r.Text,
-		Inferred: r.Inferred, At: r.At, NotePath: r.NotePath, NoteErr: r.NoteErr, Waited: r.Waited,
-		Pending: pending,
-	}
 }
 
 // Undelivered is a notification that the notifier did not take.

@@ -77,7 +77,7 @@ func (o Options) withDefaults() (Options, error) {
 type Service struct {
 	prompts  Prompts
 	notifier Notifier
-	Options
+	options  Options
 
 	life context.Context // ends when Close begins
 	stop context.CancelFunc
@@ -98,7 +98,7 @@ func New(p Prompts, n Notifier, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{prompts: p, notifier: n, Options: o, watchers: map[ID]*watcher{}}
+	s := &Service{prompts: p, notifier: n, options: o, watchers: map[ID]*watcher{}}
 	s.life, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -122,7 +122,7 @@ func (s *Service) Watch(ids ...lifecycle.PromptID) (Registration, error) {
 	var open []int
 	for i, id := range ids {
 		if r, ok := s.prompts.Result(id); ok {
-			reg.Completed = append(reg.Completed, completion(w.id, r, 0))
+			reg.Completed = append(reg.Completed, Completion{WatcherID: w.id, Result: r})
 			continue
 		}
 		open = append(open, i) // from here on its result is a notification, also if it is there by now
@@ -214,7 +214,7 @@ func (s *Service) Watchers() []ID {
 }
 
 // Undelivered lists the notifications that the notifier did not take, oldest first; after
-// Close also those that were being gathered or offered then. At most Options.KeepUndelivered
+// Close also those that were being gathered or offered then. At most Options.options.KeepUndelivered
 // are kept.
 func (s *Service) Undelivered() []Undelivered {
 	s.mu.Lock()
@@ -223,11 +223,11 @@ func (s *Service) Undelivered() []Undelivered {
 }
 
 func (s *Service) keep(u Undelivered) {
-	s.Logger.Error("notification not delivered", "watcher", u.Notification.WatcherID, "notification", u.Notification.ID, "offers", u.Offers, "unknown", u.Unknown, "err", u.Err)
+	s.options.Logger.Error("notification not delivered", "watcher", u.Notification.WatcherID, "notification", u.Notification.ID, "offers", u.Offers, "unknown", u.Unknown, "err", u.Err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.undelivered = append(s.undelivered, u)
-	if n := len(s.undelivered) - s.KeepUndelivered; n > 0 {
+	if n := len(s.undelivered) - s.options.KeepUndelivered; n > 0 {
 		s.undelivered = slices.Delete(s.undelivered, 0, n)
 	}
 }

@@ -29,7 +29,7 @@ type watcher struct {
 }
 
 func newWatcher(s *Service, ids []lifecycle.PromptID) *watcher {
-	w := &watcher{s: s, id: ID("shepherd-watch-" + s.Scope + "-" + uuid.NewString()), prompts: ids, wake: make(chan struct{}, 1)}
+	w := &watcher{s: s, id: ID("shepherd-watch-" + s.options.Scope + "-" + uuid.NewString()), prompts: ids, wake: make(chan struct{}, 1)}
 	w.ctx, w.stop = context.WithCancel(s.life)
 	return w
 }
@@ -82,7 +82,7 @@ func (w *watcher) gather() bool {
 		return false
 	}
 	select {
-	case <-w.s.Clock.After(w.s.Coalesce):
+	case <-w.s.options.Clock.After(w.s.options.Coalesce):
 		return true
 	case <-w.ctx.Done():
 		return false
@@ -107,7 +107,7 @@ func (w *watcher) notification(n int, batch []int, pending int) Notification {
 	note := Notification{ID: NotificationID(fmt.Sprintf("%s/%d", w.id, n)), WatcherID: w.id, Pending: pending}
 	for _, i := range batch {
 		r, _ := w.s.prompts.Result(w.prompts[i])
-		note.Completions = append(note.Completions, completion(w.id, r, pending))
+		note.Completions = append(note.Completions, Completion{WatcherID: w.id, Result: r, Pending: pending})
 	}
 	return note
 }
@@ -124,9 +124,9 @@ func (w *watcher) offer(n Notification) {
 		if u.Err == nil {
 			return
 		}
-		w.s.Logger.Warn("notification not taken", "watcher", w.id, "notification", n.ID, "offer", u.Offers, "err", u.Err)
+		w.s.options.Logger.Warn("notification not taken", "watcher", w.id, "notification", n.ID, "offer", u.Offers, "err", u.Err)
 		final := errors.Is(u.Err, ErrSessionOver) || (u.Unknown && !w.s.idempotent())
-		if final || u.Offers > len(w.s.Retries) || !w.pause(w.s.Retries[u.Offers-1]) {
+		if final || u.Offers > len(w.s.options.Retries) || !w.pause(w.s.options.Retries[u.Offers-1]) {
 			break
 		}
 	}
@@ -140,7 +140,7 @@ func (w *watcher) offer(n Notification) {
 
 func (w *watcher) pause(d time.Duration) bool {
 	select {
-	case <-w.s.Clock.After(d):
+	case <-w.s.options.Clock.After(d):
 		return true
 	case <-w.ctx.Done():
 		return false
@@ -158,14 +158,14 @@ func (w *watcher) call(n Notification) (unknown bool, err error) {
 	select {
 	case err := <-errc:
 		return false, err
-	case <-w.s.Clock.After(w.s.Hang):
-		return true, fmt.Errorf("watch: the notifier did not return within %v", w.s.Hang)
+	case <-w.s.options.Clock.After(w.s.options.Hang):
+		return true, fmt.Errorf("watch: the notifier did not return within %v", w.s.options.Hang)
 	case <-w.ctx.Done():
 	}
 	select { // a notifier that obeys its ctx says how it ended
 	case err := <-errc:
 		return false, err
-	case <-w.s.Clock.After(grace):
+	case <-w.s.options.Clock.After(grace):
 		return true, fmt.Errorf("watch: the notifier did not return when it was cancelled")
 	}
 }

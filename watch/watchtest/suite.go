@@ -63,7 +63,7 @@ func sample(i int) watch.Notification {
 	w := watch.ID(fmt.Sprintf("shepherd-watch-00000000-00000000-0000-4000-8000-%012d", i))
 	return watch.Notification{
 		ID: watch.NotificationID(w + "/1"), WatcherID: w,
-		Completions: []watch.Completion{{WatcherID: w, PromptID: "shepherd-prompt-1", Agent: "scout", Status: lifecycle.StatusDone, OK: true, Text: "done"}},
+		Completions: []watch.Completion{{WatcherID: w, Result: lifecycle.Result{PromptID: "shepherd-prompt-1", Agent: "scout", Status: lifecycle.StatusDone, Text: "done"}}},
 	}
 }
 

@@ -1,0 +1,70 @@
+package shepherd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pi-shepherd/go-shepherd/notes"
+)
+
+// Session is the parent's note session, as a host may show it.
+type Session struct {
+	Name    string
+	Path    string // absolute
+	RelPath string // from the project, slash-separated
+	// Recovered says which sessions were found corrupt and left alone when this one was
+	// allocated in their place, nil for nearly all (ruling R17).
+	Recovered error
+}
+
+// Session returns the parent's note session in the project, binding it first if need be: the
+// one it has, or exactly one new one. It blocks until that is on disk or ctx ends. A failure
+// is not remembered: the next call tries again. Errors are those of notes.Open.
+func (s *Shepherd) Session(ctx context.Context) (Session, error) {
+	session, err := s.bind(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	return Session{Name: session.Name(), Path: session.Path(), RelPath: session.RelPath(), Recovered: session.Recovered()}, nil
+}
+
+func (s *Shepherd) bind(ctx context.Context) (*notes.Session, error) {
+	if session, err := s.bound(); session != nil || err != nil {
+		return session, err
+	}
+	select {
+	case s.binding <- struct{}{}:
+		defer func() { <-s.binding }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("shepherd: bind the note session: %w", ctx.Err())
+	}
+	if session, err := s.bound(); session != nil || err != nil {
+		return session, err // by somebody else, meanwhile
+	}
+	session, err := notes.Open(ctx, notes.Config{
+		FS: s.config.FS, Parent: s.config.Parent, SessionName: s.config.SessionName,
+		Now: s.config.Clock.Now, Logger: s.config.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("shepherd: bind the note session: %w", err)
+	}
+	if err := session.Recovered(); err != nil {
+		s.config.Logger.Error("note sessions are corrupt and were left alone", "session", session.RelPath(), "err", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("%w: while the note session was being bound", ErrClosed)
+	}
+	s.session = session
+	return session, nil
+}
+
+func (s *Shepherd) bound() (*notes.Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	return s.session, nil
+}
