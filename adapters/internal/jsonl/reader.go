@@ -222,6 +222,7 @@ func (r *Reader) text(limit int) (string, error) {
 			kept.Write(b[:min(room, len(b))])
 		}
 	}
+	char := make([]byte, 0, utf8.UTFMax)
 	for {
 		if _, err := r.in.Peek(1); err != nil {
 			return "", short(err)
@@ -247,40 +248,35 @@ func (r *Reader) text(limit int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		keep(c)
+		keep(utf8.AppendRune(char[:0], c))
 	}
 }
 
 // escape reads one escape sequence, or the two that make one character.
-func (r *Reader) escape() ([]byte, error) {
+func (r *Reader) escape() (rune, error) {
 	two, err := r.in.Peek(2)
 	if err != nil {
-		return nil, short(err)
+		return 0, short(err)
 	}
 	if two[1] != 'u' {
 		i := strings.IndexByte(`"\/bfnrt`, two[1])
 		if i < 0 {
-			return nil, r.broken(two[1])
+			return 0, r.broken(two[1])
 		}
 		r.drop(2)
-		return []byte{"\"\\/\b\f\n\r\t"[i]}, nil
+		return rune("\"\\/\b\f\n\r\t"[i]), nil
 	}
 	c, err := r.unit()
-	if err != nil {
-		return nil, err
+	if err != nil || !utf16.IsSurrogate(c) {
+		return c, err
 	}
-	if utf16.IsSurrogate(c) {
-		first := c
-		c = utf8.RuneError
-		if next, _ := r.in.Peek(2); string(next) == `\u` {
-			hex, _ := r.in.Peek(6)
-			if pair := utf16.DecodeRune(first, decode(hex)); pair != utf8.RuneError {
-				r.drop(6)
-				c = pair
-			}
+	if next, _ := r.in.Peek(6); len(next) == 6 && next[0] == '\\' && next[1] == 'u' {
+		if pair := utf16.DecodeRune(c, decode(next)); pair != utf8.RuneError {
+			r.drop(6)
+			return pair, nil
 		}
 	}
-	return utf8.AppendRune(nil, c), nil
+	return utf8.RuneError, nil
 }
 
 func (r *Reader) unit() (rune, error) {

@@ -145,11 +145,11 @@ func (e *endless) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-func TestReader_ALineOf300MB_IsNotHeldInMemory(t *testing.T) {
+func TestReader_ALineOf64MB_IsNotHeldInMemory(t *testing.T) {
 	is := is.New(t)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	good, bad := all(&endless{head: `{"z":"`, fill: 300 << 20, tail: `","a":"x"}` + "\n"})
+	good, bad := all(&endless{head: `{"z":"`, fill: 64 << 20, tail: `","a":"x"}` + "\n"})
 	runtime.ReadMemStats(&after)
 	is.Equal(bad, 0)
 	is.Equal(good[0].A, "x")
@@ -196,3 +196,19 @@ func FuzzReader(f *testing.F) {
 }
 
 func count(b []byte, s string) int { return bytes.Count(b, []byte(s)) }
+
+func BenchmarkReader(b *testing.B) {
+	plain := `{"type":"tool_execution_end","result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}]}}` + "\n"
+	escapes := `{"type":"tool_execution_end","result":{"content":[{"type":"text","text":"` + strings.Repeat(`forty characters of output, then\n\t\"ok\"`, 1<<15) + `"}]}}` + "\n"
+	for name, line := range map[string]string{"plain": plain, "escapes": escapes} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if good, bad := all(strings.NewReader(line)); len(good) != 1 || bad != 0 {
+					b.Fatal("not read")
+				}
+			}
+		})
+	}
+}
