@@ -60,7 +60,7 @@ func (r *Registry) Start(ctx context.Context, s Spec) (AgentID, error) {
 	defer cancel()
 	target, err := r.herdr.Launch(ctx, a.spec)
 	if err == nil && r.life.Err() != nil { // launched all the same: nothing may be left
-		_ = r.within(r.options.Rules.LookLimit, "closing a late launch", func(ctx context.Context) error { return r.herdr.Close(ctx, target) })
+		r.discard(target)
 		err = ErrClosed
 	}
 	r.mu.Lock()
@@ -76,6 +76,15 @@ func (r *Registry) Start(ctx context.Context, s Spec) (AgentID, error) {
 	r.order = append(r.order, a)
 	r.options.Logger.Debug("agent started", "agent", a.id, "name", s.Name, "target", target)
 	return a.id, nil
+}
+
+// discard closes an agent that nobody will know of.
+func (r *Registry) discard(t Target) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.options.Rules.LookLimit)
+	defer cancel()
+	if err := r.herdr.Close(ctx, t); err != nil {
+		r.options.Logger.Error("a late launch could not be closed", "target", t, "err", err)
+	}
 }
 
 // admit gives a new agent its id and its place under the limit.

@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Note is the durable record of one prompt, as lifecycle sees it. Its methods may block;
-// each is given a bounded time, and none is called by two goroutines at once.
+// Note is the durable record of one prompt, as lifecycle sees it. Its methods may block. How
+// long a result is held back by them is bounded (Rules.NoteLimit); a call that takes longer
+// is not cut off.
 type Note interface {
 	// Path is where it is, for people.
 	Path() string

@@ -135,17 +135,15 @@ func bind(ctx, also context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// within runs f in a goroutine of its own and waits for it at most d. f gets a context that
-// ends then; a f that hangs on is left to end by itself, and Close waits for it.
-func (r *Registry) within(d time.Duration, what string, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
+// within runs f in a goroutine of its own and waits for it at most d. An f that takes longer
+// goes on, and Close waits for it.
+func (r *Registry) within(d time.Duration, what string, f func() error) error {
 	errc := make(chan error, 1)
-	r.wg.Go(func() { errc <- f(ctx) })
+	r.wg.Go(func() { errc <- f() })
 	select {
 	case err := <-errc:
 		return err
-	case <-ctx.Done():
+	case <-time.After(d):
 		return fmt.Errorf("lifecycle: %s: not done within %v", what, d)
 	}
 }

@@ -56,10 +56,11 @@ func (r *Registry) reply(p *prompt) string {
 	return text
 }
 
-// finish writes the note, for so long as a note may hold its result back.
+// finish writes the note, and waits for so long as a note may hold its result back. A disk
+// that hangs longer and comes back still gets the note.
 func (r *Registry) finish(p *prompt, res Result) error {
-	err := r.within(r.options.Rules.NoteLimit, "note "+res.NotePath, func(ctx context.Context) error {
-		return p.note.Finish(ctx, res)
+	err := r.within(r.options.Rules.NoteLimit, "note "+res.NotePath, func() error {
+		return p.note.Finish(context.Background(), res)
 	})
 	if err != nil {
 		r.options.Logger.Error("note not finished", "prompt", p.id, "note", res.NotePath, "err", err)
