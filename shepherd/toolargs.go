@@ -3,7 +3,6 @@ package shepherd
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -112,13 +111,13 @@ func parseArgs(raw json.RawMessage, s schema) (args, error) {
 		p := s[name]
 		v, err := p.parse(given[name])
 		if err != nil {
-			return nil, p.invalid(name, err)
+			return nil, invalid(name, "cannot be used: "+err.Error())
 		}
 		switch {
 		case v != nil:
 			a[name] = v
 		case p.must:
-			return nil, p.invalid(name, errors.New("is missing; expected: "+p.description))
+			return nil, invalid(name, "is missing; expected: "+p.description)
 		}
 	}
 	return a, nil
@@ -127,12 +126,12 @@ func parseArgs(raw json.RawMessage, s schema) (args, error) {
 // errInvalidHandle marks an argument that should be an id and is none.
 var errInvalidHandle = fmt.Errorf("%w (an opaque id is expected)", ErrInvalid)
 
-func (p param) invalid(name string, why error) error {
+func invalid(name, why string) error {
 	sentinel := ErrInvalid
 	if name == "id" {
 		sentinel = errInvalidHandle
 	}
-	return fmt.Errorf("%w: argument %q: %v", sentinel, name, why)
+	return fmt.Errorf("%w: argument %q %s", sentinel, name, why)
 }
 
 // parse returns nil for what was not given: absent, null, or an optional blank.
