@@ -1,13 +1,9 @@
 package headless
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,11 +20,11 @@ const (
 // agent is one child process and the level that its events make.
 type agent struct {
 	*process
-	target lifecycle.Target
-	log    *slog.Logger
-	level  lifecycle.Level
-	stderr tail
-	recent tail
+	target     lifecycle.Target
+	log        *slog.Logger
+	level      lifecycle.Level
+	complaints tail // the end of stderr
+	recent     tail // the end of what it has said
 
 	lines   chan []byte   // to the writer; who has handed a line over has sent it
 	dialogs chan []byte   // to the writer, from the reader, which must not wait
@@ -44,15 +40,15 @@ type agent struct {
 
 func newAgent(p *process, t lifecycle.Target, o Options) *agent {
 	return &agent{
-		process: p,
-		target:  t,
-		log:     o.Logger.With("target", string(t)),
-		stderr:  tail{limit: o.StderrLimit},
-		recent:  tail{limit: recentLimit},
-		lines:   make(chan []byte),
-		dialogs: make(chan []byte, 16),
-		done:    make(chan struct{}),
-		asked:   make(map[string]chan record),
+		process:    p,
+		target:     t,
+		log:        o.Logger.With("target", string(t)),
+		complaints: tail{limit: o.StderrLimit},
+		recent:     tail{limit: recentLimit},
+		lines:      make(chan []byte),
+		dialogs:    make(chan []byte, 16),
+		done:       make(chan struct{}),
+		asked:      make(map[string]chan record),
 	}
 }
 
@@ -62,16 +58,16 @@ func (a *agent) run() {
 	defer close(a.done)
 	var streams sync.WaitGroup
 	streams.Go(a.read)
-	streams.Go(func() { _, _ = io.Copy(&a.stderr, a.process.stderr) })
+	streams.Go(func() { _, _ = io.Copy(&a.complaints, a.stderr) })
 	streams.Go(a.write)
 
 	how := a.wait()
 	a.stdin.Close()
 	// Somebody else may still hold the other ends: what can be read at once is read.
-	drained := time.AfterFunc(drainLimit, func() { closeAll(a.stdout, a.process.stderr) })
+	drained := time.AfterFunc(drainLimit, func() { closeAll(a.stdout, a.stderr) })
 	streams.Wait()
 	drained.Stop()
-	closeAll(a.stdout, a.process.stderr)
+	closeAll(a.stdout, a.stderr)
 	a.bury(how)
 }
 
@@ -81,7 +77,7 @@ func (a *agent) bury(how string) {
 	detail := fmt.Sprintf("process %d ended: %s", a.pid(), how)
 	if a.closing {
 		detail = fmt.Sprintf("process %d was closed", a.pid())
-	} else if said := a.stderr.String(); said != "" {
+	} else if said := a.complaints.String(); said != "" {
 		detail += "; stderr: " + said
 	}
 	a.mu.Unlock()
@@ -188,116 +184,4 @@ func (a *agent) cancel(rec record) {
 	default:
 		a.log.Warn("a dialog stays open; the agent does not read its input", "method", rec.Method)
 	}
-}
-
-// submit sends one prompt; see lifecycle.Herdr. Until it is accepted the tracker of the
-// prompt before stays in force: a refusal changes nothing.
-func (a *agent) submit(ctx context.Context, s lifecycle.Submission, timeout time.Duration) error {
-	if err := a.try(s.Prompt); err != nil {
-		return err
-	}
-	answer, err := a.ask(ctx, timeout, func(id string) []byte { return promptLine(id, turns.Wrap(s)) })
-	a.tried(answer.Success || errors.Is(err, lifecycle.ErrOutcomeUnknown))
-	switch {
-	case err != nil:
-		return fmt.Errorf("submit to %s: %w", a.target, err)
-	case answer.Success && answer.Outcome == "handled":
-		return fmt.Errorf("submit to %s: one of the agent's extensions took the prompt away; no turn has begun", a.target)
-	case answer.Success:
-		return nil
-	case isBusy(answer.Error):
-		return fmt.Errorf("%w: %s: %s", lifecycle.ErrAgentBusy, a.target, answer.Error)
-	}
-	return fmt.Errorf("submit to %s: refused: %s", a.target, answer.Error)
-}
-
-func (a *agent) try(p lifecycle.PromptID) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.trial != nil || a.turns.Busy {
-		return fmt.Errorf("%w: %s", lifecycle.ErrAgentBusy, a.target)
-	}
-	trial := a.turns.Expect(p)
-	a.trial = &trial
-	return nil
-}
-
-func (a *agent) tried(accepted bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if accepted {
-		a.turns = *a.trial
-		a.show(time.Now())
-	}
-	a.trial = nil
-}
-
-// isBusy recognises what pi says when it refuses a prompt because it is at work.
-func isBusy(refusal string) bool {
-	return strings.Contains(refusal, "already processing") || strings.Contains(refusal, "compaction is in progress")
-}
-
-// ask sends a command and returns the answer to it. If it may have been sent and there is
-// no answer, the error matches ErrOutcomeUnknown.
-func (a *agent) ask(ctx context.Context, timeout time.Duration, line func(id string) []byte) (record, error) {
-	id, answer := a.expect()
-	defer a.forget(id)
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-
-	if ctx.Err() != nil {
-		return record{}, fmt.Errorf("not sent: %w", context.Cause(ctx))
-	}
-	select {
-	case a.lines <- line(id):
-	case <-a.ended:
-		return record{}, lifecycle.ErrAgentGone
-	case <-ctx.Done():
-		return record{}, fmt.Errorf("not sent, the agent does not read its input: %w", context.Cause(ctx))
-	case <-timer.C:
-		return record{}, fmt.Errorf("not sent, the agent does not read its input for %v", timeout)
-	}
-	select {
-	case rec := <-answer:
-		return rec, nil
-	case <-a.done: // and not only ended: the answer may stand in the last output
-		select {
-		case rec := <-answer:
-			return rec, nil
-		default:
-			return record{}, fmt.Errorf("%w: the agent ended before it answered", lifecycle.ErrOutcomeUnknown)
-		}
-	case <-ctx.Done():
-		return record{}, fmt.Errorf("%w: no answer yet: %w", lifecycle.ErrOutcomeUnknown, context.Cause(ctx))
-	case <-timer.C:
-		return record{}, fmt.Errorf("%w: no answer within %v", lifecycle.ErrOutcomeUnknown, timeout)
-	}
-}
-
-func (a *agent) expect() (id string, answer chan record) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.counter++
-	id = "c" + strconv.Itoa(a.counter)
-	answer = make(chan record, 1)
-	a.asked[id] = answer
-	return id, answer
-}
-
-func (a *agent) forget(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.asked, id)
-}
-
-func (a *agent) answered(rec record) {
-	a.mu.Lock()
-	answer := a.asked[rec.ID]
-	delete(a.asked, rec.ID)
-	a.mu.Unlock()
-	if answer != nil {
-		answer <- rec
-		return
-	}
-	a.log.Debug("an answer that nobody waits for", "command", rec.ID, "success", rec.Success, "error", rec.Error)
 }

@@ -33,15 +33,15 @@ func New(o Options) *Herdr {
 	}
 }
 
-// Submit sends the text below a marker line and waits for the agent to accept it: as long as
-// ctx and Options.SubmitTimeout allow. A busy agent is refused here or by pi itself; an
-// agent that does not read its input gets nothing once ctx has ended.
+// Submit sends the text below a marker line and waits until the agent has accepted it or ctx
+// ends. A busy agent refuses, or is refused for it. An agent that does not read its input
+// gets nothing more once ctx has ended.
 func (h *Herdr) Submit(ctx context.Context, t lifecycle.Target, s lifecycle.Submission) error {
 	a, ok := h.agent(t)
 	if !ok || a.hasEnded() {
 		return fmt.Errorf("%w: %s", lifecycle.ErrAgentGone, t)
 	}
-	return a.submit(ctx, s, h.o.SubmitTimeout)
+	return a.submit(ctx, s)
 }
 
 // Observe never blocks. An agent is Working from the start of a run until pi has settled,

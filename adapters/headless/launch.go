@@ -129,7 +129,9 @@ func (h *Herdr) start(cmd *exec.Cmd, mark string) (*agent, error) {
 
 // ready waits for the answer to a first question.
 func (a *agent) ready(ctx context.Context, timeout time.Duration) error {
-	answer, err := a.ask(ctx, timeout, stateLine)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
+	defer cancel()
+	answer, err := a.ask(ctx, stateLine)
 	switch {
 	case err == nil && answer.Success:
 		a.mu.Lock()
@@ -138,15 +140,13 @@ func (a *agent) ready(ctx context.Context, timeout time.Duration) error {
 		return nil
 	case err == nil:
 		return fmt.Errorf("the agent is not ready: %s", answer.Error)
-	case ctx.Err() != nil:
-		return fmt.Errorf("the agent was not ready: %w", context.Cause(ctx))
 	case a.hasEnded():
 		<-a.done
 		o, _ := a.level.Get()
 		return errors.New("the agent ended before it was ready: " + o.Detail)
 	}
-	err = fmt.Errorf("the agent was not ready within %v", timeout)
-	if said := a.stderr.String(); said != "" {
+	err = fmt.Errorf("the agent was not ready: %w", context.Cause(ctx))
+	if said := a.complaints.String(); said != "" {
 		err = fmt.Errorf("%w; stderr: %s", err, said)
 	}
 	return err

@@ -39,7 +39,7 @@ func TestLaunch_ThatFails_SaysWhyAndLeavesNothing(t *testing.T) {
 		"another kind":          {spec: lifecycle.Spec{Kind: "claude"}, is: lifecycle.ErrInvalid, words: `kind "claude"`},
 		"a bad variable":        {spec: lifecycle.Spec{Env: map[string]string{"A=B": "x"}}, words: `"A=B"`},
 		"ends at its start":     {o: scripted(headlesstest.Broken), words: "exit status 3; stderr: Error: this agent is broken"},
-		"is never ready":        {o: Options{Command: headlesstest.Command(headlesstest.Mute), StartTimeout: 100 * time.Millisecond}, words: "not ready within 100ms"},
+		"is never ready":        {o: Options{Command: headlesstest.Command(headlesstest.Mute), StartTimeout: 100 * time.Millisecond}, words: "not ready: no answer within 100ms"},
 		"ctx has ended":         {ctx: ended, words: "changed my mind"},
 		"ctx ends":              {soon: true, o: scripted(headlesstest.Mute), is: context.DeadlineExceeded, words: "was not ready"},
 		"ctx ends, stubborn":    {soon: true, o: scripted(headlesstest.Mute, headlesstest.Stubborn), is: context.DeadlineExceeded, words: "was not ready"},

@@ -20,9 +20,6 @@ type Options struct {
 
 	// StartTimeout bounds a launch, up to the agent's first answer. Default 30 s.
 	StartTimeout time.Duration
-	// SubmitTimeout bounds how long an agent may take to accept or refuse a prompt; after
-	// it the outcome is unknown. Default 30 s.
-	SubmitTimeout time.Duration
 	// StopGrace is how long an agent that is being closed gets after its input was closed,
 	// and once more after SIGTERM, before its process group is killed. Default 2 s.
 	StopGrace time.Duration
@@ -49,7 +46,6 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	orElse(&o.StartTimeout, 30*time.Second)
-	orElse(&o.SubmitTimeout, 30*time.Second)
 	orElse(&o.StopGrace, 2*time.Second)
 	orElse(&o.StderrLimit, 4<<10)
 	orElse(&o.MaxDepth, 1)

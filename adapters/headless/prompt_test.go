@@ -111,7 +111,7 @@ func TestSubmit_ToAnAgentThatDoesNotRead_EndsWithItsContext(t *testing.T) { // C
 	other := launch(t, herd(t, scripted()))
 	big := "say done\n" + strings.Repeat("x", 1<<20) // more than a pipe holds
 
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	err := h.Submit(ctx, target, lifecycle.Submission{Prompt: prompt1, Text: big})
 	is.True(errors.Is(err, lifecycle.ErrOutcomeUnknown)) // a part of it is on its way
@@ -123,16 +123,6 @@ func TestSubmit_ToAnAgentThatDoesNotRead_EndsWithItsContext(t *testing.T) { // C
 	is.True(err != nil && !errors.Is(err, lifecycle.ErrOutcomeUnknown)) // nothing of it is
 	is.True(errors.Is(err, context.DeadlineExceeded))
 	is.True(other != "") // another agent was launched meanwhile
-}
-
-func TestSubmit_WithoutAnAnswer_IsUnknownAfterAWhile(t *testing.T) {
-	is := is.New(t)
-	o := scripted(headlesstest.Deaf)
-	o.SubmitTimeout = 50 * time.Millisecond
-	h := herd(t, o)
-	err := h.Submit(t.Context(), launch(t, h), lifecycle.Submission{Prompt: prompt1, Text: "say done"})
-	is.True(errors.Is(err, lifecycle.ErrOutcomeUnknown))
-	is.True(strings.Contains(err.Error(), "no answer within 50ms"))
 }
 
 func TestABigPrompt_WhileTheAgentTalks_BlocksNeither(t *testing.T) {

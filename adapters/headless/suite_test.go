@@ -33,9 +33,6 @@ func TestHerdr_OfScriptedAgents(t *testing.T) {
 }
 
 func TestHerdr_OfRealPi(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short")
-	}
 	lifecycletest.TestHerdr(t, func(t *testing.T) lifecycletest.Harness {
 		h, pi := realPi(t)
 		return lifecycletest.Harness{
