@@ -3,8 +3,8 @@ package aferofs
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -101,13 +101,21 @@ func (t *turn) take(ctx context.Context, f *FS, name string) (*flock.Flock, erro
 	}
 }
 
+// A wait that is to be this short only asks whether the lock is free, of a process that may
+// hold it for its whole life. It is not worth a goroutine that cannot be called back.
+const brief = 100 * time.Millisecond
+
 func (t *turn) kernel(ctx context.Context, path string) (*flock.Flock, error) {
 	if t.parked == nil || !t.parked.adopt() {
+		t.parked = nil
 		// Not to be created here, so that a link that has taken the file's place makes
 		// nothing elsewhere.
-		l := flock.New(filepath.Clean(path), flock.SetFlag(os.O_RDONLY|nofollow))
+		l := flock.New(path, flock.SetFlag(os.O_RDONLY|nofollow))
 		if ok, err := l.TryLock(); ok || err != nil {
-			t.parked = nil
+			return l, err
+		}
+		if end, bounded := ctx.Deadline(); bounded && time.Until(end) < brief {
+			_, err := l.TryLockContext(ctx, time.Millisecond)
 			return l, err
 		}
 		t.parked = park(l)

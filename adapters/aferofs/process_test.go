@@ -23,6 +23,8 @@ var programs = map[string]func(args []string){
 	"full":     writeBeyondLimit,
 	"nobody":   writeAsNobody,
 	"allocate": allocate,
+	"notes":    writeNotes,
+	"parents":  openAsParents,
 }
 
 const programVar = "AFEROFS_TEST_PROGRAM"
@@ -37,13 +39,13 @@ func TestMain(m *testing.M) {
 
 // process is another process that talks in lines.
 type process struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Scanner
 }
 
-func start(t *testing.T, program string, args ...string) *process {
+func start(t testing.TB, program string, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), programVar+"="+program, "GORACE=atexit_sleep_ms=0")

@@ -87,7 +87,7 @@ func (f *FS) update(d dir, base string, change func([]byte) ([]byte, error)) (ag
 		_ = d.Remove(temp)
 		return false, err
 	}
-	if now, _, err := read(d, base); err != nil || !bytes.Equal(now, old) {
+	if !holds(d, base, old) {
 		_ = d.Remove(temp)
 		return true, nil // if it cannot be read the next try says so
 	}
@@ -183,6 +183,27 @@ func read(d dir, base string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	return data.Bytes(), info, nil
+}
+
+// holds reports whether a file still has the content. It does not trust size and time: a
+// child's tool may set the one and keep the other.
+func holds(d dir, base string, content []byte) bool {
+	file, err := d.OpenRegular(base)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	chunk := make([]byte, min(32<<10, len(content)+1))
+	for {
+		n, err := file.Read(chunk)
+		if n > len(content) || !bytes.Equal(chunk[:n], content[:n]) {
+			return false
+		}
+		content = content[n:]
+		if err != nil {
+			return err == io.EOF && len(content) == 0
+		}
+	}
 }
 
 func regular(info fs.FileInfo) error {
