@@ -94,26 +94,14 @@ func TestTheEndOfAProcess_IsGoneWithHow(t *testing.T) { // C25
 
 func TestAnAnswerGivenJustBeforeTheEnd_IsHeard(t *testing.T) { // C25
 	h := herd(t, scripted())
-	for range 20 {
+	for range 10 {
 		is := is.New(t)
 		target := launch(t, h)
-		submit(t, h, target, prompt1, "say done")
-		// The level may be read at any moment: once Gone, the signal is there.
-		go func() { time.Sleep(time.Millisecond); _ = syscall.Kill(pid(t, target), syscall.SIGKILL) }()
+		submit(t, h, target, prompt1, "leave", "deafen 1000000", "say done")
 		o := until(t, h, target, "gone", gone)
-		if o.Signal.Final() {
-			is.Equal(o.Signal.Text, "done")
-		}
-		is.NoErr(h.Close(t.Context(), target))
+		is.Equal(o.Signal.Kind, lifecycle.Finished) // whoever sees the end sees the answer
+		is.Equal(o.Signal.Text, "done")
 	}
-
-	is := is.New(t)
-	target := launch(t, h)
-	submit(t, h, target, prompt1, "say done")
-	settled(t, h, target, prompt1)
-	is.NoErr(syscall.Kill(pid(t, target), syscall.SIGKILL))
-	o := until(t, h, target, "gone", gone)
-	is.Equal(o.Signal.Text, "done") // still readable
 }
 
 func TestAnIdleAgentThatDies_IsNoticed(t *testing.T) {
@@ -168,6 +156,66 @@ func TestAnAgentThatIsKilled_LeavesNothingBehind(t *testing.T) {
 	dies(t, grandchild)
 }
 
+func TestTheEndOfAnAgent_IsTheEndOfItsGroup(t *testing.T) {
+	is := is.New(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	h := herd(t, shellAgent(`env -i sleep 600 & echo $! >`+file+`; answer get_state; read x; exit 0`))
+	target := launch(t, h)
+	b, err := os.ReadFile(file)
+	is.NoErr(err)
+	sleeper, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	is.NoErr(err)
+	is.True(alive(sleeper))
+	err = h.Submit(t.Context(), target, lifecycle.Submission{Prompt: prompt1, Text: "exit"})
+	is.True(errors.Is(err, lifecycle.ErrOutcomeUnknown)) // it ended before it answered
+	dies(t, sleeper)
+}
+
+func TestARefusal_ChangesNothing(t *testing.T) {
+	tests := map[string]struct {
+		answer string // to the second prompt
+		busy   bool
+	}{
+		"at work":    {`"success":false,"error":"Agent is already processing. Specify ..."`, true},
+		"compacting": {`"success":false,"error":"Cannot submit a prompt while compaction is in progress. ..."`, true},
+		"no key":     {`"success":false,"error":"No API key found for the selected model."`, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			is := is.New(t)
+			h := herd(t, shellAgent(`
+				answer get_state
+				answer prompt
+				say '{"type":"agent_start"}'
+				say '{"type":"message_end","message":{"role":"user","content":"[sheep:00cf4fc964ff]"}}'
+				say '{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"one"}],"stopReason":"stop"}}'
+				say '{"type":"agent_settled"}'
+				n=$((n+1)); read x; say '{"type":"response","id":"c'$n'",`+tt.answer+`}'
+				read x`))
+			target := launch(t, h)
+			submit(t, h, target, prompt1, "one")
+			first := settled(t, h, target, prompt1)
+			err := h.Submit(t.Context(), target, lifecycle.Submission{Prompt: prompt2, Text: "two"})
+			is.True(err != nil)
+			is.Equal(errors.Is(err, lifecycle.ErrAgentBusy), tt.busy)
+			is.True(!errors.Is(err, lifecycle.ErrOutcomeUnknown))
+			o, _ := h.Observe(target)
+			is.Equal(o.Signal, first)
+			is.Equal(o.State, lifecycle.Idle)
+		})
+	}
+}
+
+// shellAgent is an agent that is a shell script: say writes a record, answer reads a
+// command and grants it.
+func shellAgent(script string) Options {
+	return Options{Command: []string{"sh", "-c", `
+		n=0
+		say() { printf '%s\n' "$1"; }
+		answer() { n=$((n+1)); read x; say '{"type":"response","command":"'$1'","id":"c'$n'","success":true}'; }
+		` + script}}
+}
+
 func TestClose_OfAStubbornAgent_TakesTheGraceTwiceAndNoLonger(t *testing.T) {
 	is := is.New(t)
 	h := herd(t, scripted(headlesstest.Stubborn))
@@ -195,8 +243,7 @@ func TestClose_WhenItsContextEnds_GivesNoMoreTime(t *testing.T) {
 
 func TestAnAgentThatCannotBeHeardAnyMore_IsEnded(t *testing.T) {
 	is := is.New(t)
-	script := `read x; echo '{"id":"c1","type":"response","command":"get_state","success":true}'; exec >&-; sleep 600`
-	h := herd(t, Options{Command: []string{"sh", "-c", script}})
+	h := herd(t, shellAgent(`answer get_state; exec >&-; sleep 600`))
 	target := launch(t, h)
 	o := until(t, h, target, "gone", gone)
 	is.True(strings.Contains(o.Detail, "exit status 137"))

@@ -20,6 +20,7 @@ import (
 //	hang              never end
 //	exit 3            end the process
 //	kill              end the process the hard way
+//	leave             end the process right after this turn
 //	spawn             start a process in its own session, and say its id
 //	child             start a process in the agent's group, and say its id
 //	garbage           write lines that are no records
@@ -51,6 +52,7 @@ var acts = map[string]func(t *Turn, rest string){
 		_ = p.Kill()
 		select {}
 	},
+	"leave": func(t *Turn, _ string) { t.Leave() },
 	"spawn": func(t *Turn, _ string) { t.Say(strconv.Itoa(must(t.Spawn(true)))) },
 	"child": func(t *Turn, _ string) { t.Say(strconv.Itoa(must(t.Spawn(false)))) },
 	"garbage": func(t *Turn, _ string) {

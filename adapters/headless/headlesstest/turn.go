@@ -23,6 +23,7 @@ type Turn struct {
 	said   *string // not yet told: the answer, if nothing follows it
 	failed string
 	broken bool // interrupted
+	leaves bool
 }
 
 // run plays the script between the events of a run.
@@ -40,6 +41,9 @@ func (t *Turn) run() {
 	t.agent.end()
 	emit(object{"type": "agent_end", "messages": []object{}, "willRetry": false})
 	emit(object{"type": "agent_settled", "aborted": t.broken})
+	if t.leaves {
+		exit(0)
+	}
 }
 
 // conclude tells the last message, which is the answer.
@@ -129,6 +133,9 @@ func (t *Turn) Exit(code int, words string) {
 	}
 	exit(code)
 }
+
+// Leave ends the agent's process right after this turn has settled.
+func (t *Turn) Leave() { t.leaves = true }
 
 // Raw writes bytes to stdout as they are.
 func (t *Turn) Raw(b []byte) { t.agent.raw(b) }
