@@ -36,7 +36,7 @@ func TestLaunch_ThatFails_SaysWhyAndLeavesNothing(t *testing.T) {
 		"no program":            {o: Options{Command: []string{file}}, is: fs.ErrPermission, words: file},
 		"no such directory":     {spec: lifecycle.Spec{Dir: "/no/such/dir"}, is: fs.ErrNotExist, words: "/no/such/dir"},
 		"a file as directory":   {spec: lifecycle.Spec{Dir: file}, words: file + " is not a directory"},
-		"another kind":          {spec: lifecycle.Spec{Kind: "claude"}, is: lifecycle.ErrInvalid, words: `kind "claude"`},
+		"another kind":          {spec: lifecycle.Spec{Kind: "aider"}, is: lifecycle.ErrInvalid, words: `kind "aider"`},
 		"a bad variable":        {spec: lifecycle.Spec{Env: map[string]string{"A=B": "x"}}, words: `"A=B"`},
 		"ends at its start":     {o: scripted(headlesstest.Broken), words: "exit status 3; stderr: Error: this agent is broken"},
 		"is never ready":        {o: Options{Command: headlesstest.Command(headlesstest.Mute), StartTimeout: 100 * time.Millisecond}, words: "not ready: no answer within 100ms"},
