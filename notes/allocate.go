@@ -73,7 +73,7 @@ func (b *binder) create(ctx context.Context, known *directory, old found) (found
 	}
 	f := found{dir: sessionDir(rec.Number, rec.Slug), rec: rec}
 	dir := path.Join(sessionsDir, f.dir)
-	rec.locate(b.FS.Root(), dir, absolute(b.FS, dir))
+	rec.locate(b.FS, dir)
 	known.add(f.dir, b.hash)
 	if err := known.save(b.FS); err != nil {
 		b.Logger.Warn("notes: list of sessions not written", "error", err)

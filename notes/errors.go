@@ -22,6 +22,8 @@ var (
 	ErrInvalid = errors.New("notes: invalid argument")
 	// ErrUnknownNote: the session has no such note.
 	ErrUnknownNote = errors.New("notes: unknown note")
+	// ErrOwned: another living process looks after the note.
+	ErrOwned = errors.New("notes: another process looks after the note")
 	// ErrBound: this parent has a session in this project already.
 	ErrBound = errors.New("notes: the parent is bound already")
 	// ErrEdited: the final output in a note was changed by hand and cannot be given back

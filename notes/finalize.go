@@ -50,17 +50,19 @@ func (t *tx) finalize(file string, o Outcome) error {
 	if err != nil {
 		return err
 	}
+	stands := o
 	err = t.s.fs.Update(t.s.rel(file), func(old []byte) ([]byte, error) {
 		if found := findSection(old, mainSection, e.Seal); found.ok {
-			o = found.outcome(o) // written before, but not indexed: it stands
+			stands = found.outcome(old) // written before, but not indexed
 			return old, nil
 		}
+		stands = o
 		return finished(t.rec, e, o, old), nil
 	})
 	if err != nil {
 		return t.s.noteError(file, err)
 	}
-	t.stage(func(r *record) { r.change(file, func(e *entry) { e.finish(o) }) })
+	t.stage(func(r *record) { r.change(file, func(e *entry) { e.finish(stands) }) })
 	return nil
 }
 
@@ -81,13 +83,12 @@ func (e *entry) finish(o Outcome) {
 	e.Error = clip(o.Error, maxError)
 }
 
-// outcome is what a section says, as far as it says it.
-func (s sealed) outcome(o Outcome) Outcome {
-	if o.Status != s.Status {
-		o.Error, o.Inferred = "", false
+// outcome reads from a finished note what its entry has to say.
+func (s sealed) outcome(file []byte) Outcome {
+	return Outcome{
+		Status: s.Status, ReturnCode: s.Code, At: s.At,
+		Error: frontValue(file, "error"), Inferred: frontValue(file, "inferred") != "",
 	}
-	o.Status, o.ReturnCode, o.At = s.Status, s.Code, s.At
-	return o
 }
 
 // before is the note that was reserved before e, if there is one.

@@ -103,6 +103,22 @@ func written(file []byte, r *record, e *entry) []byte {
 	return append(append(out, foreign...), after...)
 }
 
+// frontValue reads one of our own values back; "" if it is not there.
+func frontValue(file []byte, key string) string {
+	block, _, _ := cutBlock(bytes.TrimPrefix(file, []byte(utf8BOM)))
+	for line := range bytes.Lines(block) {
+		value, ok := strings.CutPrefix(strings.TrimRight(string(line), "\r\n"), key+": ")
+		if !ok {
+			continue
+		}
+		if text, err := strconv.Unquote(value); err == nil {
+			return text
+		}
+		return value
+	}
+	return ""
+}
+
 func unquoted(scalar string) string { return strings.Trim(scalar, " \t\"") }
 
 // cutBlock cuts a file after its front matter, of whoever that is.

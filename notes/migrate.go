@@ -212,7 +212,7 @@ func (b *binder) adopt(from *source) (*record, error) {
 		return nil, fmt.Errorf("%w: %s says that it is %s", ErrInvalid, from.dir, sessionDir(r.Number, r.Slug))
 	}
 	dir := path.Join(sessionsDir, from.dir)
-	r.locate(b.FS.Root(), dir, absolute(b.FS, dir))
+	r.locate(b.FS, dir)
 	for i, e := range from.notes {
 		e.Step, e.Seal = i+1, newSeal()
 		if e.Mode == "" {

@@ -74,7 +74,7 @@ func (p *Plan) check() error {
 	for _, text := range []*string{&p.Agent, &p.Label, &p.Task, &p.Mode, &p.Pane, &p.AgentID, &p.PromptID} {
 		*text = strings.ToValidUTF8(*text, string(utf8.RuneError))
 	}
-	if p.Agent == "" {
+	if strings.TrimSpace(p.Agent) == "" {
 		return fmt.Errorf("%w: a plan without an agent", ErrInvalid)
 	}
 	if p.Mode == "" {

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Names in the project, slash-separated.
@@ -80,11 +82,10 @@ func (r *record) corruption() error {
 // refresh brings a resumed session's files up to date: the paths, if the project was moved,
 // and the index, if a crash left it behind.
 func (s *Session) refresh(ctx context.Context, rec *record) error {
-	root := s.fs.Root()
-	moved := rec.Parent.ProjectRoot != root || rec.Path != s.Path() || rec.RelPath != s.dir
-	if moved {
+	here := *rec
+	if here.locate(s.fs, s.dir); here.Parent.ProjectRoot != rec.Parent.ProjectRoot || here.Path != rec.Path || here.RelPath != rec.RelPath {
 		return s.transact(ctx, nil, func(t *tx) error {
-			t.stage(func(r *record) { r.locate(root, s.dir, s.Path()) })
+			t.stage(func(r *record) { r.locate(s.fs, s.dir) })
 			return nil
 		})
 	}
@@ -99,6 +100,7 @@ func (s *Session) refresh(ctx context.Context, rec *record) error {
 }
 
 // locate writes down where the session lies.
-func (r *record) locate(root, dir, abs string) {
-	r.Parent.ProjectRoot, r.Path, r.RelPath = root, abs, dir
+func (r *record) locate(fsys FS, dir string) {
+	valid := func(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
+	r.Parent.ProjectRoot, r.Path, r.RelPath = valid(fsys.Root()), valid(absolute(fsys, dir)), dir
 }

@@ -2,6 +2,8 @@ package notes
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -96,7 +98,7 @@ func (t *tx) recover(e *entry) (done bool, err error) {
 	file, err := t.s.fs.ReadFile(t.s.rel(e.File))
 	if err == nil { // a note that cannot be read is open
 		if found := findSection(file, mainSection, e.Seal); found.ok {
-			o := found.outcome(Outcome{})
+			o := found.outcome(file)
 			t.stage(func(r *record) { r.change(e.File, func(e *entry) { e.finish(o) }) })
 			return true, nil
 		}
@@ -108,7 +110,7 @@ func (t *tx) recover(e *entry) (done bool, err error) {
 }
 
 // Adopt says that this Session looks after the note again: it is running. A note that has
-// ended stays as it is.
+// ended stays as it is. ErrOwned: another living process looks after it.
 func (n *Note) Adopt(ctx context.Context) error {
 	return n.s.transact(ctx, nil, func(t *tx) error {
 		e, err := t.entry(n.file)
@@ -118,6 +120,11 @@ func (n *Note) Adopt(ctx context.Context) error {
 		owner, err := t.s.own()
 		if err != nil {
 			return err
+		}
+		if e.Owner != "" && e.Owner != owner {
+			if is, err := alive(context.Background(), t.s.fs, t.s.dir, e.Owner); err != nil || is {
+				return errors.Join(fmt.Errorf("%w: %s", ErrOwned, n.RelPath()), err)
+			}
 		}
 		t.stage(func(r *record) {
 			r.change(n.file, func(e *entry) {

@@ -19,7 +19,7 @@ var wordsYAML = map[string]bool{
 }
 
 // yamlString writes a string as a YAML scalar on one line. Whatever is in it, a strict
-// reader gives back the same string.
+// reader gives back the same string, and so does strconv.Unquote where it is quoted.
 func yamlString(s string) string {
 	if plainYAML.MatchString(s) && !wordsYAML[strings.ToLower(s)] {
 		return s
@@ -37,8 +37,6 @@ func yamlString(s string) string {
 			b.WriteString(`\t`)
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
 		case r < 0x10000:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:

@@ -13,3 +13,10 @@ func TestDisk(t *testing.T) {
 		return func() notes.FS { return d.View() }
 	})
 }
+
+func TestDisk_Sessions(t *testing.T) {
+	notestest.TestSessions(t, func(*testing.T) func() notes.FS {
+		d := notestest.NewDisk()
+		return func() notes.FS { return d.View() }
+	})
+}
