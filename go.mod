@@ -3,6 +3,7 @@ module github.com/pi-shepherd/go-shepherd
 go 1.25.0
 
 require (
+	github.com/creack/pty v1.1.24 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/gofrs/flock v0.13.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect

@@ -33,7 +33,8 @@ type Link interface {
 	Dir() string
 
 	// Launch returns what the child's environment and arguments need so that it connects.
-	// The environment holds a secret: it is not to be logged or recorded.
+	// The environment holds a secret: it is not to be logged or recorded. The arguments go
+	// through a shell's input line: they have no control characters, so no newlines.
 	Launch() (env map[string]string, args []string)
 
 	// Send returns when the child has accepted the prompt. It ends with its ctx. Errors are

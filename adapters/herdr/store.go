@@ -1,0 +1,302 @@
+package herdr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pi-shepherd/go-shepherd/lifecycle"
+)
+
+// Record says what was made for one agent, so that a later process of the same parent finds
+// it, and nobody takes what is somebody else's. It holds no secret.
+type Record struct {
+	Key      string            `json:"key"`            // the agent's name in Herdr
+	Parent   string            `json:"parent"`         // Options.Parent
+	Agent    lifecycle.AgentID `json:"agent"`          // who it was
+	Socket   string            `json:"socket"`         // of the server
+	Pane     string            `json:"pane,omitempty"` // "": none was made yet
+	Terminal string            `json:"terminal,omitempty"`
+	PID      int               `json:"pid,omitempty"` // of the agent's program
+	Kind     string            `json:"kind"`
+	Dir      string            `json:"dir,omitempty"` // the link's private directory
+	Host     int               `json:"host"`          // the process that looks after it
+	Made     time.Time         `json:"made"`
+}
+
+// Store keeps records. It may be called from many goroutines and processes at once.
+type Store interface {
+	// List returns all records, also those of other parents.
+	List() ([]Record, error)
+	// Put keeps a record in place of the one with the same key. When it returns nil, the
+	// record survives a crash.
+	Put(Record) error
+	// Delete forgets the record with the key, if there is one.
+	Delete(key string) error
+}
+
+// Files is what [FileStore] needs of a file system. notes.FS has it, and with it a project's
+// .shepherd directory is where records belong. The methods do what those of notes.FS do.
+type Files interface {
+	MkdirAll(name string) error
+	Update(name string, change func(old []byte) ([]byte, error)) error
+	ReadFile(name string) ([]byte, error)
+}
+
+// FileStore returns a store in the JSON file of that name, ".shepherd/herdr.json" for
+// example. Its parent directory is made when the first record is.
+func FileStore(files Files, name string) Store { return &fileStore{files, name} }
+
+type fileStore struct {
+	files Files
+	name  string
+}
+
+type recordFile struct {
+	Version int      `json:"version"`
+	Agents  []Record `json:"agents"`
+}
+
+func (s *fileStore) List() ([]Record, error) {
+	data, err := s.files.ReadFile(s.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.decode(data)
+	return f.Agents, err
+}
+
+func (s *fileStore) Put(r Record) error {
+	if err := s.files.MkdirAll(path.Dir(s.name)); err != nil {
+		return err
+	}
+	return s.change(func(all []Record) []Record { return append(without(all, r.Key), r) })
+}
+
+func (s *fileStore) Delete(key string) error {
+	err := s.change(func(all []Record) []Record { return without(all, key) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (s *fileStore) change(edit func([]Record) []Record) error {
+	return s.files.Update(s.name, func(old []byte) ([]byte, error) {
+		f, err := s.decode(old)
+		if err != nil {
+			return nil, err // left as it is: it may be all that knows of the agents
+		}
+		edited := edit(slices.Clone(f.Agents))
+		if old == nil && len(edited) == 0 {
+			return nil, fs.ErrNotExist
+		}
+		if slices.Equal(edited, f.Agents) {
+			return old, nil
+		}
+		f.Agents = edited
+		data, err := json.MarshalIndent(f, "", "  ")
+		return append(data, '\n'), err
+	})
+}
+
+func (s *fileStore) decode(data []byte) (recordFile, error) {
+	f := recordFile{Version: 1}
+	if data == nil {
+		return f, nil
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		return f, fmt.Errorf("herdr: %s is not a file of records: %w", s.name, err)
+	}
+	if f.Version != 1 {
+		return f, fmt.Errorf("herdr: %s is of version %d; this package knows version 1", s.name, f.Version)
+	}
+	return f, nil
+}
+
+func without(all []Record, key string) []Record {
+	return slices.DeleteFunc(all, func(r Record) bool { return r.Key == key })
+}
+
+// MemoryStore returns a store that ends with the process. Two Herdrs that share it are as
+// two processes with one file.
+func MemoryStore() Store { return &memoryStore{} }
+
+type memoryStore struct {
+	mu  sync.Mutex
+	all []Record
+}
+
+func (s *memoryStore) List() ([]Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all), nil
+}
+
+func (s *memoryStore) Put(r Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(without(s.all, r.Key), r)
+	return nil
+}
+
+func (s *memoryStore) Delete(key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = without(s.all, key)
+	return nil
+}
+
+type noStore struct{}
+
+func (noStore) List() ([]Record, error) { return nil, nil }
+func (noStore) Put(Record) error        { return nil }
+func (noStore) Delete(string) error     { return nil }
+
+// record writes down what is known of the agent: before its pane is made, after it, and when
+// its program is known.
+func (a *agent) record() error {
+	a.mu.Lock()
+	r := Record{
+		Key: a.recordKey, Parent: a.h.o.Parent, Agent: a.spec.ID, Socket: a.h.client.socket,
+		Pane: a.at.pane, Terminal: a.at.terminal, PID: a.pid, Kind: a.kind,
+		Host: os.Getpid(), Made: a.made,
+	}
+	a.mu.Unlock()
+	if a.link != nil {
+		r.Dir = a.link.Dir()
+	}
+	if err := a.h.o.Store.Put(r); err != nil {
+		return fmt.Errorf("record the agent: %w", err)
+	}
+	return nil
+}
+
+// Orphans are the records of this parent whose process has ended.
+func (h *Herdr) Orphans() ([]Record, error) {
+	all, err := h.o.Store.List()
+	return slices.DeleteFunc(all, func(r Record) bool {
+		return r.Parent != h.o.Parent || r.Socket != h.client.socket || processLives(r.Host)
+	}), err
+}
+
+// Prune closes what processes of this parent have left behind when they died: the panes, as
+// far as they are proved to be the recorded ones, and the private directories. It returns
+// what it has tidied up; what could not be looked at is left for the next time, and is in the
+// error. It blocks as long as ctx and Options.CallTimeout, for each, allow.
+func (h *Herdr) Prune(ctx context.Context) ([]Record, error) {
+	orphans, err := h.Orphans()
+	if err != nil {
+		return nil, err
+	}
+	var done []Record
+	var errs []error
+	for _, r := range orphans {
+		if err := h.prune(ctx, r); err != nil {
+			errs = append(errs, fmt.Errorf("prune %s: %w", r.Key, err))
+			continue
+		}
+		done = append(done, r)
+	}
+	return done, errors.Join(errs...)
+}
+
+func (h *Herdr) prune(ctx context.Context, r Record) error {
+	a := h.recorded(r)
+	if r.Dir != "" && h.o.Links != nil {
+		l, err := h.o.Links.Reopen(ctx, r.Dir, a.heard)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil {
+			a.mu.Lock()
+			a.link = l
+			a.mu.Unlock()
+		}
+	}
+	return a.close(ctx)
+}
+
+// recorded returns the agent of a record.
+func (h *Herdr) recorded(r Record) *agent {
+	a := newAgent(h, lifecycle.Spec{ID: r.Agent, Name: r.Key}, r.Kind, r.Key)
+	a.at = place{pane: r.Pane, terminal: r.Terminal}
+	a.pid, a.made = r.PID, r.Made
+	return a
+}
+
+// Adopt takes over the agent that another process has made and that target names, so that it
+// is observed as if it had been launched here, with prompt p as the one last submitted
+// (ruling R14). It returns once the pane is proved to be the recorded one.
+//
+// Errors: lifecycle.ErrAgentGone when it is not there any more; lifecycle.ErrUnknownAgent
+// when the store knows no such agent of this parent.
+func (h *Herdr) Adopt(ctx context.Context, id lifecycle.AgentID, t lifecycle.Target, p lifecycle.PromptID) error {
+	ctx, done, err := h.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("herdr: adopt %s: %w", id, err)
+	}
+	defer done()
+	if err := h.adopt(ctx, id, t, p); err != nil {
+		return fmt.Errorf("herdr: adopt %s: %w", id, err)
+	}
+	return nil
+}
+
+func (h *Herdr) adopt(ctx context.Context, id lifecycle.AgentID, t lifecycle.Target, p lifecycle.PromptID) error {
+	all, err := h.o.Store.List()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(r Record) bool {
+		return r.Agent == id && r.Parent == h.o.Parent && r.Socket == h.client.socket
+	})
+	if i < 0 {
+		return fmt.Errorf("%w: no record of it", lifecycle.ErrUnknownAgent)
+	}
+	if err := h.reach(ctx); err != nil {
+		return err
+	}
+	a := h.recorded(all[i])
+	a.prompt = p
+	if err := h.add(a, t); err != nil {
+		return err
+	}
+	if err := a.resume(ctx, all[i].Dir); err != nil {
+		_ = a.detach()
+		h.remove(a)
+		return err
+	}
+	return nil
+}
+
+// resume opens the link again and looks whether the agent is there.
+func (a *agent) resume(ctx context.Context, dir string) error {
+	if dir != "" && a.h.o.Links != nil {
+		l, err := a.h.o.Links.Reopen(ctx, dir, a.heard)
+		if err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.link, a.met = l, true
+		a.mu.Unlock()
+	}
+	if err := a.check(ctx, true); err != nil {
+		return err
+	}
+	if err := a.goneErr(); err != nil {
+		return fmt.Errorf("%w: %s", lifecycle.ErrAgentGone, a.gone)
+	}
+	a.h.watchedSetChanged()
+	return a.record()
+}
