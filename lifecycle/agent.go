@@ -164,6 +164,23 @@ func (r *Registry) status(a *agent) AgentStatus {
 	return s
 }
 
+// Recent returns the end of what an agent has been saying, for a look at it. It may block
+// until ctx ends. Errors match [ErrUnknownAgent], errors.ErrUnsupported where the Herdr is
+// no [OutputReader], or are the Herdr's.
+func (r *Registry) Recent(ctx context.Context, id AgentID) (string, error) {
+	r.mu.Lock()
+	a, err := r.find(id)
+	r.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	reader, ok := r.herdr.(OutputReader)
+	if !ok {
+		return "", fmt.Errorf("lifecycle: recent output of %s: %w", id, errors.ErrUnsupported)
+	}
+	return reader.Recent(ctx, a.target)
+}
+
 // CloseAgent closes an agent. An unresolved prompt is cancelled first, and its note is
 // finished before CloseAgent returns; a disk that hangs delays that by the limits of
 // [Rules] and no more. Closing again is fine; when the Herdr could not close the agent, its

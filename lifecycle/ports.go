@@ -42,6 +42,13 @@ type Herdr interface {
 	Close(ctx context.Context, t Target) error
 }
 
+// OutputReader is what a [Herdr] may have as well: a look at what an agent has been saying.
+type OutputReader interface {
+	// Recent returns the end of the agent's output, some kilobytes at most, as text for
+	// people. It ends with its ctx. A target that is not known is [ErrAgentGone].
+	Recent(ctx context.Context, t Target) (string, error)
+}
+
 // Clock is time as lifecycle needs it. [System] is the default.
 type Clock interface {
 	Now() time.Time

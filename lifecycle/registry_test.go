@@ -612,6 +612,34 @@ func TestStatusSaysWhereAnAgentStands(t *testing.T) {
 	})
 }
 
+type talking struct{ *lifecycletest.Herdr }
+
+func (talking) Recent(_ context.Context, t lifecycle.Target) (string, error) {
+	return "said in " + string(t), nil
+}
+
+func TestRecentOutputIsOptional(t *testing.T) {
+	for _, test := range []struct {
+		herdr lifecycle.Herdr
+		text  string
+		err   error
+	}{
+		{&lifecycletest.Herdr{}, "", errors.ErrUnsupported},
+		{talking{&lifecycletest.Herdr{}}, "said in mem:1", nil},
+	} {
+		is := is.New(t)
+		reg, err := lifecycle.New(test.herdr, lifecycle.Options{})
+		is.NoErr(err)
+		id, err := reg.Start(t.Context(), lifecycle.Spec{Name: "scout"})
+		is.NoErr(err)
+		text, err := reg.Recent(t.Context(), id)
+		is.True(errors.Is(err, test.err))
+		is.Equal(text, test.text)
+		_, err = reg.Recent(t.Context(), "mem:1")
+		is.True(errors.Is(err, lifecycle.ErrUnknownAgent))
+	}
+}
+
 func TestBadInputIsRefusedByName(t *testing.T) {
 	bubble(t, lifecycle.Options{}, func(r *rig) {
 		for name, spec := range map[string]lifecycle.Spec{

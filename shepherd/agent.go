@@ -20,6 +20,13 @@ func (s *Shepherd) Status(agent AgentID) (AgentStatus, error) { return s.agents.
 // Agents is the status of all agents, closed ones included, in the order they were started.
 func (s *Shepherd) Agents() []AgentStatus { return s.agents.Agents() }
 
+// Recent returns the end of what an agent has been saying, some kilobytes of text for a look
+// at it. It may block until ctx ends. Errors match [ErrUnknownAgent], errors.ErrUnsupported
+// where the Herdr cannot do that, or are the Herdr's.
+func (s *Shepherd) Recent(ctx context.Context, agent AgentID) (string, error) {
+	return s.agents.Recent(ctx, agent)
+}
+
 // CloseAgent closes an agent. An unresolved prompt is cancelled first, and its note is
 // finished before CloseAgent returns. Notes stay. Closing again is fine; an error of the
 // Herdr is passed on, and closing can be tried again. ctx bounds the call. Errors match
