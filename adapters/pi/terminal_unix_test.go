@@ -1,0 +1,142 @@
+//go:build unix
+
+package pi
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/pi-shepherd/go-shepherd/adapters/internal/link"
+	"github.com/pi-shepherd/go-shepherd/adapters/internal/pitest"
+	"github.com/pi-shepherd/go-shepherd/lifecycle"
+)
+
+// child is a real interactive pi in a pseudo-terminal, with its link.
+type child struct {
+	*levels
+	t     *testing.T
+	link  link.Link
+	model *pitest.Model
+	home  string
+	dir   string // working directory
+	keys  *os.File
+	cmd   *exec.Cmd
+
+	mu     sync.Mutex
+	screen []byte
+}
+
+const ctrlD, escape, enter = "\x04", "\x1b", "\r"
+
+// pi 1.6.0 is what the tests run; SHEPHERD_TEST_PI names the cli.js of another one.
+func newPi(t *testing.T) *pitest.Pi {
+	p := pitest.New(t)
+	if other := os.Getenv("SHEPHERD_TEST_PI"); other != "" {
+		p.Program[1] = other
+	}
+	return p
+}
+
+// launch starts a child and returns once it has said hello. extra are further arguments.
+func launch(t *testing.T, extra ...string) *child { return launchPi(t, newPi(t), extra...) }
+
+func launchPi(t *testing.T, p *pitest.Pi, extra ...string) *child {
+	t.Helper()
+	c := &child{levels: newLevels(), t: t, model: p.Model, home: p.Env["HOME"], dir: t.TempDir()}
+	l, err := Links().Open(t.Context(), lifecycle.Spec{Name: "scout", Label: "look around"}, c.add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.link = l
+	t.Cleanup(func() {
+		if err := c.link.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	env, args := l.Launch()
+	c.start(p, env, append(args, extra...))
+	c.until(t, "up", up)
+	return c
+}
+
+func (c *child) start(p *pitest.Pi, env map[string]string, args []string) {
+	c.t.Helper()
+	c.cmd = exec.Command(p.Program[0], append(p.Program[1:], args...)...)
+	c.cmd.Dir = c.dir
+	c.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "TMPDIR=" + os.TempDir()}
+	for _, vars := range []map[string]string{p.Env, env} {
+		for name, value := range vars {
+			c.cmd.Env = append(c.cmd.Env, name+"="+value)
+		}
+	}
+	keys, err := pty.StartWithSize(c.cmd, &pty.Winsize{Rows: 30, Cols: 100})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.keys = keys
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(c, keys)
+	}()
+	c.t.Cleanup(func() {
+		c.kill()
+		_ = c.cmd.Wait()
+		keys.Close()
+		<-read
+		if c.t.Failed() {
+			c.t.Logf("the end of the child's screen: %q", c.shown())
+		}
+	})
+}
+
+// Write keeps the end of what the terminal shows.
+func (c *child) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.screen = append(c.screen, b...)
+	if over := len(c.screen) - 16<<10; over > 0 {
+		c.screen = c.screen[over:]
+	}
+	return len(b), nil
+}
+
+func (c *child) shown() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.screen)
+}
+
+func (c *child) kill() { _ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) }
+
+// types does what a human does: it writes into the terminal.
+func (c *child) types(keys ...string) {
+	c.t.Helper()
+	for _, k := range keys {
+		if _, err := io.WriteString(c.keys, k); err != nil {
+			c.t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // a human's pace: pi takes faster input for a paste
+	}
+}
+
+func (c *child) send(end, text string) lifecycle.PromptID {
+	c.t.Helper()
+	p := promptID(end)
+	if err := c.link.Send(c.t.Context(), lifecycle.Submission{Prompt: p, Text: text}); err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// result waits for the prompt's ending.
+func (c *child) result(p lifecycle.PromptID) lifecycle.Signal {
+	c.t.Helper()
+	return c.until(c.t, "settled", settled(p)).Current
+}
