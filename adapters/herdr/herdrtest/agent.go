@@ -1,6 +1,7 @@
 package herdrtest
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +29,11 @@ type agent struct {
 }
 
 // startAgent starts a scripted agent in the pane.
-func (s *Server) startAgent(p *pane, kind string) {
+func (s *Server) startAgent(p *pane, kind string, args []string) {
 	a := &agent{kind: kind, pid: s.newPID(), pending: true, status: "idle"}
+	if i := slices.Index(args, "--session"); s.integrated && i >= 0 && i+1 < len(args) {
+		a.session = &sessionRef{Source: "herdr:pi", Agent: "pi", Kind: "path", Value: args[i+1]}
+	}
 	p.agent = a
 	a.child = s.links.childOf(p.env[linkVar], a.pid)
 	if a.child != nil {
@@ -166,7 +170,7 @@ func (s *Server) begin(p *pane, a *agent, sub lifecycle.Submission, text string)
 	t := &Turn{Text: text, s: s, p: p, a: a, prompt: sub.Prompt,
 		aborted: make(chan struct{}), gone: make(chan struct{}), answers: make(chan bool, 1)}
 	a.turn = t
-	if !s.o.Blind {
+	if !s.o.Blind || a.session != nil {
 		s.setStatus(p, a, "working")
 	}
 	if a.child != nil {

@@ -120,6 +120,14 @@ func (s *Server) Replace(id, kind string) {
 	})
 }
 
+// Integrate installs Herdr's own integration: agents that are started from now on, with a
+// session file, tell Herdr what they do, and nobody else does.
+func (s *Server) Integrate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.integrated = true
+}
+
 // Session says which session file the agent keeps, as Herdr's integration does.
 func (s *Server) Session(id, file string) {
 	s.onPane(id, func(q *pane) {

@@ -3,6 +3,8 @@ package herdrtest
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -13,9 +15,10 @@ var methods map[string]method
 
 func init() {
 	methods = map[string]method{
-		"ping":             (*Server).ping,
-		"server.stop":      nil,
-		"session.snapshot": (*Server).snapshot,
+		"ping":                (*Server).ping,
+		"server.stop":         nil,
+		"integration.install": (*Server).integrationInstall,
+		"session.snapshot":    (*Server).snapshot,
 
 		"workspace.create": (*Server).workspaceCreate,
 		"workspace.list":   (*Server).workspaceList,
@@ -210,6 +213,9 @@ func (s *Server) workspaceCreate(raw json.RawMessage) (any, *refusal) {
 	if r != nil {
 		return nil, r
 	}
+	if p.Label == "" {
+		p.Label = filepath.Base(p.Cwd)
+	}
 	w := s.model.addWorkspace(p.Label)
 	if p.Focus {
 		s.model.active = w
@@ -264,10 +270,12 @@ func (s *Server) tabCreate(raw json.RawMessage) (any, *refusal) {
 	}
 	w := s.model.active
 	if p.WorkspaceID != "" {
-		w = s.model.workspace(p.WorkspaceID)
+		if w = s.model.workspace(p.WorkspaceID); w == nil {
+			return nil, refuse("workspace_not_found", "workspace "+p.WorkspaceID+" not found")
+		}
 	}
 	if w == nil {
-		return nil, refuse("workspace_not_found", "workspace "+p.WorkspaceID+" not found")
+		return nil, refuse("workspace_not_found", "no active workspace")
 	}
 	t := s.model.addTab(w, p.Label)
 	q := s.newPane(t, p.Cwd, p.Env)
@@ -357,6 +365,8 @@ func (s *Server) paneSplit(raw json.RawMessage) (any, *refusal) {
 		p.Cwd = beside.cwd
 	}
 	q := s.newPane(beside.in, p.Cwd, p.Env)
+	all := drop(q.in.panes, q)
+	q.in.panes = slices.Insert(all, slices.Index(all, beside)+1, q)
 	if p.Focus {
 		q.in.focus = q
 	}
@@ -516,9 +526,10 @@ func (s *Server) paneInput(q *pane, p params) (any, *refusal) {
 	return ok, nil
 }
 
-// paneReport is a state that an integration reports. It counts once the agent is recognised.
+// paneReport is a state that an integration reports. It counts once the agent is recognised,
+// unless Herdr's own integration speaks for it.
 func (s *Server) paneReport(q *pane, p params) (any, *refusal) {
-	if a := q.agent; a != nil && a.found {
+	if a := q.agent; a != nil && a.found && a.session == nil {
 		s.setStatus(q, a, p.State)
 	}
 	return ok, nil
@@ -530,3 +541,8 @@ func (s *Server) paneMetadata(q *pane, p params) (any, *refusal) {
 }
 
 func (s *Server) accepted(*pane, params) (any, *refusal) { return ok, nil }
+
+func (s *Server) integrationInstall(json.RawMessage) (any, *refusal) {
+	s.integrated = true
+	return object{"type": "integration_install", "target": "pi", "details": object{"messages": []string{"installed pi integration to nowhere"}}}, nil
+}

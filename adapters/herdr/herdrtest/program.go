@@ -68,7 +68,7 @@ func (sh *shell) run(kind string, args []string) {
 		sh.out += "sh: 1: " + kind + ": not found\n$ "
 		return
 	}
-	sh.s.startAgent(sh.p, kind)
+	sh.s.startAgent(sh.p, kind, args)
 }
 
 func (sh *shell) text(text string) {

@@ -29,7 +29,7 @@ type Options struct {
 
 	// NoDisk takes directories as they are, also those that do not exist.
 	NoDisk bool
-	// Blind: no agent is ever seen at work, as a pi 1.6 without Herdr's integration.
+	// Blind: no agent is seen at work, as a pi 1.6 without Herdr's integration.
 	Blind bool
 	// Script is what scripted agents do with a prompt; default [Obey].
 	Script Script
@@ -61,6 +61,7 @@ type Server struct {
 	streams  int // open
 
 	lostEnters int
+	integrated bool
 }
 
 const (

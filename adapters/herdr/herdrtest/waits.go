@@ -2,6 +2,7 @@ package herdrtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,7 +90,8 @@ func (s *Server) promptAndWait(p params, down <-chan struct{}) (any, *refusal) {
 			return nil, nil
 		})
 		if r != nil && r.Code == "timeout" {
-			r = refuse(stalled, "agent did not react to the prompt")
+			r = refuse(stalled, fmt.Sprintf("agent prompt produced no observed state change within %d ms; status is %s and state_change_seq remained %d",
+				stall, before.AgentStatus, before.StateChangeSeq))
 		}
 		if r != nil {
 			return nil, r
