@@ -3,23 +3,347 @@
 package pi
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/matryer/is"
+	"github.com/pi-shepherd/go-shepherd/adapters/internal/link"
 	"github.com/pi-shepherd/go-shepherd/lifecycle"
 )
 
-func TestChild_SaysHelloAndAnswersAPrompt(t *testing.T) {
+func TestChild_SaysHelloWithinTwoSeconds(t *testing.T) {
 	is := is.New(t)
 	begun := time.Now()
 	c := launch(t)
 	took := time.Since(begun)
 	t.Logf("hello after %v", took)
 	is.True(took < 2*time.Second)
+	e, _, _ := c.newest()
+	is.Equal(e.PID, c.cmd.Process.Pid)
+	is.True(!e.Busy)
+	is.Equal(e.Turns, uint64(0))
+}
 
-	p := c.send("1", "say done")
+func TestChild_GetsItsPromptByteForByte(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+	begin := "!ls\n/quit\n@x\n"
+	text := begin + strings.Repeat("\ttab \"double\" 'single' `back` $HOME \\n\r\n[paste #1 +3 lines] 🐑 \u2028 \x1b[31m\n", 300) + "say got it\n\n  "
+	is.True(len(text) > 20_000)
+	p := c.send("1", text)
+	is.Equal(c.result(p).Text, "got it")
+	_, got, _ := strings.Cut(c.model.Received(), "\n")
+	is.True(got == text)
+
+	for i, begin := range []string{"!echo no > made", "/quit", "/new", "@x", "[paste #1 +3 lines]"} {
+		p := c.send("a"+string(rune('0'+i)), begin+"\nsay yes")
+		is.Equal(c.result(p).Text, "yes")
+	}
+	_, err := os.Stat(filepath.Join(c.dir, "made"))
+	is.True(os.IsNotExist(err))
+}
+
+// One child, one prompt after the other, and everything that happens in between.
+func TestChild_EachPromptGetsItsOwnTextAndStatus(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+
+	p := c.send("1", "say one")
+	is.Equal(c.result(p).Text, "one")
+
+	c.types("say for a human", enter)
+	e := c.until(t, "turn of a human over", func(e link.Event) bool { return e.Turns == 2 && !e.Busy })
+	is.Equal(e.Current.Prompt, p)   // still the newest word
+	is.Equal(e.Current.Text, "one") // and unchanged
+
+	p = c.send("2", "slow 1500ms two at leisure")
+	c.until(t, "started", started(p))
+	c.types("say and a human joins", enter) // steers into the same run
 	s := c.result(p)
 	is.Equal(s.Kind, lifecycle.Finished)
-	is.Equal(s.Text, "done")
+	is.Equal(s.Text, "two at leisure")
+
+	p = c.send("3", "slow 20s three words never") // a human's escape
+	c.until(t, "started", started(p))
+	time.Sleep(200 * time.Millisecond) // let a word come
+	c.types(escape)
+	s = c.result(p)
+	is.Equal(s.Kind, lifecycle.Aborted)
+	is.True(s.Text != "three words never")
+
+	p = c.send("4", "status 500 passing\nsay four")
+	s = c.result(p)
+	is.Equal(s.Kind, lifecycle.Finished)
+	is.Equal(s.Text, "four")
+	is.True(!c.has(func(e link.Event) bool { return e.Current.Prompt == p && e.Current.Kind == lifecycle.Failed }))
+
+	p = c.send("5", "status 500 for good")
+	s = c.result(p)
+	is.Equal(s.Kind, lifecycle.Failed)
+	is.True(strings.Contains(s.Error, "for good"))
+	is.Equal(s.Text, "")
+
+	p = c.send("6", "status 401 bad key")
+	s = c.result(p)
+	is.Equal(s.Kind, lifecycle.Failed)
+	is.True(strings.Contains(s.Error, "bad key"))
+
+	c.types("/reload", enter)
+	p = c.sendSoon("7", "bash echo hi\nsay seven")
+	is.Equal(c.result(p).Text, "seven")
+
+	c.types("/new", enter)
+	p = c.sendSoon("8", "say eight")
+	is.Equal(c.result(p).Text, "eight")
+	is.True(!c.has(down)) // the link stays through all this
+
+	stored, ok := c.link.Stored(p)
+	is.True(ok)
+	is.Equal(stored.Text, "eight")
+	reply, err := c.link.(link.Replier).Reply(t.Context(), p)
+	is.NoErr(err)
+	is.Equal(reply, "eight") // from the new session's file
+}
+
+// sendSoon sends once the child is ready again: after a command it may be between two sessions.
+func (c *child) sendSoon(end, text string) lifecycle.PromptID {
+	c.t.Helper()
+	time.Sleep(500 * time.Millisecond) // the command has to be at work, which nothing tells
+	p := promptID(end)
+	var err error
+	for range 100 {
+		if err = c.link.Send(c.t.Context(), lifecycle.Submission{Prompt: p, Text: text}); err == nil {
+			return p
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	c.t.Fatal(err)
+	return ""
+}
+
+func TestChild_AtWork_RefusesAPrompt(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+	c.types("slow 1s for a human", enter)
+	c.until(t, "busy", busy)
+	err := c.link.Send(t.Context(), lifecycle.Submission{Prompt: promptID("1"), Text: "say no"})
+	is.True(strings.Contains(err.Error(), lifecycle.ErrAgentBusy.Error()))
+	c.until(t, "at rest", rest)
+	is.Equal(c.result(c.send("2", "say yes")).Text, "yes")
+	is.True(!strings.Contains(c.shown(), "say no"))
+}
+
+func TestChild_ANewSessionInMidTurn_AbortsThePrompt(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+	p := c.send("1", "slow 30s never to the end")
+	c.until(t, "started", started(p))
+	c.types("/new", enter)
+	is.Equal(c.result(p).Kind, lifecycle.Aborted)
+	is.Equal(c.result(c.sendSoon("2", "say fresh")).Text, "fresh")
+}
+
+func TestChild_CompactsByItself_AndTheAnswerStands(t *testing.T) {
+	is := is.New(t)
+	p := newPi(t)
+	settings := filepath.Join(p.Env["PI_CODING_AGENT_DIR"], "settings.json")
+	edit(t, settings, func(s string) string { // always over its threshold
+		return strings.Replace(s, "{", `{"compaction":{"enabled":true,"reserveTokens":1000000,"keepRecentTokens":1},`, 1)
+	})
+	c := launchPi(t, p)
+	for i, want := range []string{"one", "two", "three"} {
+		s := c.result(c.send(string(rune('1'+i)), "say "+want))
+		is.Equal(s.Kind, lifecycle.Finished)
+		is.Equal(s.Text, want)
+	}
+	session, err := os.ReadFile(filepath.Join(c.link.Dir(), sessionFile))
+	is.NoErr(err)
+	is.True(strings.Contains(string(session), `"type":"compaction"`)) // it did happen
+}
+
+// asker is somebody's extension that asks a question at the start of a run.
+const asker = `export default function (pi) {
+	pi.on("before_agent_start", async (e, ctx) => { if (e.prompt.includes("please ask")) await ctx.ui.confirm("Sure?", "really"); });
+}`
+
+func TestChild_ADialogLeftOpen_IsTold(t *testing.T) {
+	is := is.New(t)
+	c := launch(t, "-e", file(t, "asker.ts", asker))
+	p := c.send("1", "please ask\nsay asked")
+	c.until(t, "dialog", func(e link.Event) bool { return e.Dialog })
+	c.types(enter)
+	e := c.until(t, "settled", settled(p))
+	is.True(!e.Dialog)
+	is.Equal(e.Current.Text, "asked")
+}
+
+func TestChild_AHostThatWasAway_LearnsWhatItMissed(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+	p := c.send("1", "slow 500ms said while nobody listened")
+	c.until(t, "started", started(p))
+	is.NoErr(c.link.(link.Detacher).Detach())
+	var stored lifecycle.Signal
+	for range 200 { // the file is all that a host can see now
+		var ok bool
+		if stored, ok = c.link.Stored(p); ok {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	is.Equal(stored.Text, "said while nobody listened")
+
+	again := newLevels()
+	l, err := Links().Reopen(t.Context(), c.link.Dir(), again.add)
+	is.NoErr(err)
+	c.link, c.levels = l, again
+	begun := time.Now()
+	e := c.until(t, "back", up)
+	t.Logf("back after %v", time.Since(begun))
+	is.Equal(e.Current, stored)
+	is.Equal(e.PID, c.cmd.Process.Pid)
+	is.Equal(e.Turns, uint64(1))
+	is.Equal(c.result(c.send("2", "say hello again")).Text, "hello again")
+}
+
+func TestChild_AHostThatReturnsInMidTurn_HearsTheEnd(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+	p := c.send("1", "slow 4s still at it")
+	c.until(t, "started", started(p))
+	is.NoErr(c.link.(link.Detacher).Detach())
+
+	again := newLevels()
+	l, err := Links().Reopen(t.Context(), c.link.Dir(), again.add)
+	is.NoErr(err)
+	c.link, c.levels = l, again
+	e := c.until(t, "back", up)
+	is.True(e.Busy)
+	is.True(started(p)(e))
+	is.Equal(c.result(p).Text, "still at it")
+}
+
+func TestChild_Killed_IsKnownAtOnce(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+	p := c.send("1", "hang")
+	c.until(t, "started", started(p))
+	begun := time.Now()
+	c.kill()
+	e := c.until(t, "down", down)
+	t.Logf("known after %v", time.Since(begun))
+	is.True(started(p)(e))
+	_, ok := c.link.Stored(p)
+	is.True(!ok)
+}
+
+func TestChild_Quit_EndsThePrompt(t *testing.T) {
+	is := is.New(t)
+	c := launch(t)
+	p := c.send("1", "hang")
+	c.until(t, "started", started(p))
+	c.types(ctrlC, ctrlC)
+	c.until(t, "down", down)
+	s, ok := c.link.Stored(p)
+	is.True(ok)
+	is.Equal(s.Kind, lifecycle.Aborted)
+}
+
+func TestChild_ShepherdDone(t *testing.T) {
+	p := newPi(t)
+	withTools(t, p)
+	c := launchPi(t, p)
+	for i, tt := range []struct {
+		name, text string
+		want       lifecycle.Signal
+		code       int // -1: none
+	}{
+		{"a text of its own", `tool shepherd_done {"text":"the result"}` + "\nsay bye", lifecycle.Signal{Kind: lifecycle.Finished, Text: "the result"}, -1},
+		{"an error", `tool shepherd_done {"error":"no such file","returnCode":3}` + "\nsay I could not", lifecycle.Signal{Kind: lifecycle.Failed, Text: "I could not", Error: "no such file"}, 3},
+		{"success with a code", `tool shepherd_done {"returnCode":0}` + "\nsay well", lifecycle.Signal{Kind: lifecycle.Finished, Text: "well"}, 0},
+		{"nothing, in several ways", `tool shepherd_done {"text":"null","error":""}` + "\nsay well", lifecycle.Signal{Kind: lifecycle.Finished, Text: "well"}, -1},
+		{"not called", "say well", lifecycle.Signal{Kind: lifecycle.Finished, Text: "well"}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			is := is.New(t)
+			s := c.result(c.send("d"+string(rune('0'+i)), tt.text))
+			is.Equal(s.Kind, tt.want.Kind)
+			is.Equal(s.Text, tt.want.Text)
+			is.Equal(s.Error, tt.want.Error)
+			is.Equal(s.Code != nil, tt.code >= 0)
+			if s.Code != nil {
+				is.Equal(*s.Code, tt.code)
+			}
+		})
+	}
+}
+
+func TestChild_KnowsItsPlaceAndKeepsNoSecrets(t *testing.T) {
+	is := is.New(t)
+	p := newPi(t)
+	m := withTools(t, p)
+	c := launchPi(t, p)
+	is.Equal(c.result(c.send("1", "bash env > seen\nsay ok")).Text, "ok")
+	seen, err := os.ReadFile(filepath.Join(c.dir, "seen"))
+	is.NoErr(err)
+	is.True(!strings.Contains(string(seen), c.link.(*childLink).token))
+	is.True(!strings.Contains(string(seen), "SHEPHERD_LINK"))
+	is.True(strings.Contains(string(seen), "SHEPHERD_DEPTH=1\n"))
+	is.True(strings.Contains(m.lastBody(), `the agent \"scout\" (look around)`)) // in the system prompt
+	is.True(strings.Contains(m.lastBody(), `"name":"shepherd_done"`))
+}
+
+// A parent extension is installed, and another one even has the name of our tool.
+func TestChild_StartsWhateverIsInstalled(t *testing.T) {
+	is := is.New(t)
+	p := newPi(t)
+	extensions := filepath.Join(p.Env["PI_CODING_AGENT_DIR"], "extensions")
+	is.NoErr(os.MkdirAll(extensions, 0o700))
+	for _, tool := range []string{"shepherd_start", "shepherd_done"} {
+		source := `export default function (pi) { pi.registerTool({ name: "` + tool + `", label: "x", description: "somebody's",
+			parameters: { type: "object", properties: {} }, execute: async () => ({ content: [], details: {} }) }); }`
+		is.NoErr(os.WriteFile(filepath.Join(extensions, tool+".ts"), []byte(source), 0o600))
+	}
+	m := withTools(t, p)
+	c := launchPi(t, p)
+	is.Equal(c.result(c.send("1", "say ok")).Text, "ok")
+	is.True(strings.Contains(m.lastBody(), "somebody's")) // the user's own are there
+}
+
+func TestChild_IsNotAskedWhetherToTrustTheProject(t *testing.T) {
+	is := is.New(t)
+	dir := t.TempDir()
+	is.NoErr(os.MkdirAll(filepath.Join(dir, ".pi", "extensions"), 0o700))
+	is.NoErr(os.WriteFile(filepath.Join(dir, ".pi", "extensions", "some.ts"), []byte(`throw new Error("loaded")`), 0o600))
+	c := launchIn(t, newPi(t), dir)
+	is.Equal(c.result(c.send("1", "say ok")).Text, "ok")
+}
+
+func TestChild_InPrintMode_DoesNotHang(t *testing.T) {
+	is := is.New(t)
+	p := newPi(t)
+	l, told := openLink(t)
+	env, args := l.Launch()
+	cmd := exec.CommandContext(t.Context(), p.Program[0], append(append(p.Program[1:], args...), "-p", "say printed")...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = environ(p, env)
+	begun := time.Now()
+	out, err := cmd.Output()
+	is.NoErr(err)
+	is.Equal(strings.TrimSpace(string(out)), "printed")
+	is.True(time.Since(begun) < 20*time.Second)
+	is.True(told.has(up))
+}
+
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

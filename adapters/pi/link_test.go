@@ -174,12 +174,12 @@ func TestHello_BringsTheWholeLevel(t *testing.T) {
 
 func TestLink_LetsNobodyElseIn(t *testing.T) {
 	for name, hello := range map[string]string{
-		"wrong token":       `{"type":"hello","protocol":1,"token":"guess","pid":1}`,
-		"no token":          `{"type":"hello","protocol":1,"pid":1}`,
-		"another protocol":  `{"type":"hello","protocol":2,"token":"TOKEN","pid":1}`,
-		"not a hello":       `{"type":"settled","protocol":1,"token":"TOKEN"}`,
-		"not JSON":          `GET / HTTP/1.1`,
-		"an empty line": ``,
+		"wrong token":      `{"type":"hello","protocol":1,"token":"guess","pid":1}`,
+		"no token":         `{"type":"hello","protocol":1,"pid":1}`,
+		"another protocol": `{"type":"hello","protocol":2,"token":"TOKEN","pid":1}`,
+		"not a hello":      `{"type":"settled","protocol":1,"token":"TOKEN"}`,
+		"not JSON":         `GET / HTTP/1.1`,
+		"an empty line":    ``,
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := is.New(t)

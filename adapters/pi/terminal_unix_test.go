@@ -23,7 +23,6 @@ type child struct {
 	t     *testing.T
 	link  link.Link
 	model *pitest.Model
-	home  string
 	dir   string // working directory
 	keys  *os.File
 	cmd   *exec.Cmd
@@ -32,7 +31,7 @@ type child struct {
 	screen []byte
 }
 
-const ctrlD, escape, enter = "\x04", "\x1b", "\r"
+const ctrlC, escape, enter = "\x03", "\x1b", "\r"
 
 // pi 1.6.0 is what the tests run; SHEPHERD_TEST_PI names the cli.js of another one.
 func newPi(t *testing.T) *pitest.Pi {
@@ -48,7 +47,12 @@ func launch(t *testing.T, extra ...string) *child { return launchPi(t, newPi(t),
 
 func launchPi(t *testing.T, p *pitest.Pi, extra ...string) *child {
 	t.Helper()
-	c := &child{levels: newLevels(), t: t, model: p.Model, home: p.Env["HOME"], dir: t.TempDir()}
+	return launchIn(t, p, t.TempDir(), extra...)
+}
+
+func launchIn(t *testing.T, p *pitest.Pi, dir string, extra ...string) *child {
+	t.Helper()
+	c := &child{levels: newLevels(), t: t, model: p.Model, dir: dir}
 	l, err := Links().Open(t.Context(), lifecycle.Spec{Name: "scout", Label: "look around"}, c.add)
 	if err != nil {
 		t.Fatal(err)
@@ -69,12 +73,7 @@ func (c *child) start(p *pitest.Pi, env map[string]string, args []string) {
 	c.t.Helper()
 	c.cmd = exec.Command(p.Program[0], append(p.Program[1:], args...)...)
 	c.cmd.Dir = c.dir
-	c.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "TMPDIR=" + os.TempDir()}
-	for _, vars := range []map[string]string{p.Env, env} {
-		for name, value := range vars {
-			c.cmd.Env = append(c.cmd.Env, name+"="+value)
-		}
-	}
+	c.cmd.Env = environ(p, env)
 	keys, err := pty.StartWithSize(c.cmd, &pty.Winsize{Rows: 30, Cols: 100})
 	if err != nil {
 		c.t.Fatal(err)
@@ -139,4 +138,14 @@ func (c *child) send(end, text string) lifecycle.PromptID {
 func (c *child) result(p lifecycle.PromptID) lifecycle.Signal {
 	c.t.Helper()
 	return c.until(c.t, "settled", settled(p)).Current
+}
+
+func environ(p *pitest.Pi, more map[string]string) []string {
+	env := []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "TMPDIR=" + os.TempDir()}
+	for _, vars := range []map[string]string{p.Env, more} {
+		for name, value := range vars {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
