@@ -2,6 +2,7 @@ package notes_test
 
 import (
 	"path"
+	"sync"
 	"testing"
 
 	"github.com/pi-shepherd/go-shepherd/notes"
@@ -39,4 +40,15 @@ func view(t testing.TB, fsys notes.FS, n *notes.Note) notes.NoteView {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// together calls f with 0 to n-1 at the same time and waits for all.
+func together(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range n {
+		wg.Go(func() { <-begin; f(i) })
+	}
+	close(begin)
+	wg.Wait()
 }

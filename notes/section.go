@@ -80,7 +80,7 @@ func section(e, before *entry, o Outcome) []byte {
 	item("Pane", markdown(e.Pane))
 	item("Field notes", "[shepherd.md](./shepherd.md)")
 	if before != nil {
-		item("Before it", before.link())
+		item("Previous note", before.link())
 	}
 	outputs(&b, e.Seal, "Final output", "Error", o)
 	b.WriteString(closeMark(e.Seal))
