@@ -5,6 +5,7 @@ package aferofs_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,16 +21,31 @@ import (
 )
 
 // C52: somebody swaps a directory for a link and back, over and over, while we write. What
-// the link points to stays as it is.
+// the link points to stays as it is, be it outside or one of our own directories.
 func TestContain_DirectorySwappedForALinkWhileWriting(t *testing.T) {
+	t.Run("to outside", func(t *testing.T) {
+		outside := t.TempDir()
+		swap(t, aferofs.OS(t.TempDir(), loose), outside, outside)
+	})
+	t.Run("to inside", func(t *testing.T) {
+		f := aferofs.OS(t.TempDir(), loose)
+		if err := f.Mkdir("victim"); err != nil {
+			t.Fatal(err)
+		}
+		swap(t, f, f.Root()+"/victim", "victim")
+	})
+}
+
+// loose makes for more tries in the same time.
+var loose = aferofs.WithDurability(aferofs.SyncFiles)
+
+func swap(t *testing.T, f *aferofs.FS, victim, target string) {
 	is := is.New(t)
-	victim := t.TempDir()
 	is.NoErr(os.WriteFile(filepath.Join(victim, "file"), []byte("safe"), 0o644))
-	f := aferofs.OS(t.TempDir(), aferofs.WithDurability(aferofs.SyncFiles))
 	dir, aside, link := f.Root()+"/dir", f.Root()+"/aside", f.Root()+"/link"
 	is.NoErr(f.Mkdir("dir"))
 	is.NoErr(f.Create("dir/file", []byte("0")))
-	is.NoErr(os.Symlink(victim, link))
+	is.NoErr(os.Symlink(target, link))
 
 	stop, swaps := make(chan struct{}), 0
 	var attacker sync.WaitGroup
@@ -45,7 +61,9 @@ func TestContain_DirectorySwappedForALinkWhileWriting(t *testing.T) {
 			}
 			_ = os.Rename(dir, link)
 			_ = os.Rename(aside, dir)
-			time.Sleep(rand.N(500 * time.Microsecond)) // so that some calls meet the directory
+			if rand.N(4) == 0 { // so that some calls meet the directory
+				time.Sleep(rand.N(500 * time.Microsecond))
+			}
 		}
 	})
 	written, refused := 0, 0
@@ -185,4 +203,27 @@ func TestContain_LinkStaysALink(t *testing.T) {
 	got, err := os.ReadFile(victim)
 	is.NoErr(err)
 	is.Equal(string(got), "safe")
+}
+
+// Where there are no hard links a file is renamed into place, and never over another.
+func TestCreate_WithoutHardLinksStaysExclusive(t *testing.T) {
+	is := is.New(t)
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	is.NoErr(err)
+	defer root.Close()
+	for _, name := range []string{"a", "b", "taken"} {
+		is.NoErr(os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644))
+	}
+	err = aferofs.RenameExclusive(root, "a", "taken")
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("this system cannot, so Create needs hard links here")
+	}
+	is.True(errors.Is(err, fs.ErrExist))
+	is.NoErr(aferofs.RenameExclusive(root, "b", "free"))
+	for name, want := range map[string]string{"taken": "taken", "free": "b", "a": "a"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		is.NoErr(err)
+		is.Equal(string(got), want)
+	}
 }

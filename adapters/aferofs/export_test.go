@@ -113,3 +113,6 @@ func (f watchedFile) Sync() error {
 	}
 	return f.File.Sync()
 }
+
+// RenameExclusive is what Create does where there are no hard links.
+var RenameExclusive = renameExclusive

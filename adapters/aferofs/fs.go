@@ -95,7 +95,7 @@ func (f *FS) mkdirUnlessThere(d dir, base string) error {
 	case !info.IsDir():
 		return err
 	}
-	return nil
+	return f.settle(d) // whoever made it may have died before this
 }
 
 // ReadFile returns a file's content.

@@ -133,7 +133,8 @@ func (p *Process) lock(ctx context.Context, f *FS, name string) (func() error, e
 	}, nil
 }
 
-// open opens a directory of the tree.
+// open opens a directory of the tree. That it must be there is asked here, because MemMapFs
+// would make it.
 func (p *Process) open(name string) (dir, error) {
 	d := &memDir{Fs: p.mem.files, p: p, path: name}
 	info, err := d.Lstat(".")
@@ -174,12 +175,7 @@ func (d *memDir) Lstat(name string) (info fs.FileInfo, err error) {
 }
 
 func (d *memDir) Mkdir(name string, perm fs.FileMode) error {
-	return d.do(name, func(m *memory, key string) error {
-		if err := m.parent(key); err != nil {
-			return err
-		}
-		return m.files.Mkdir(key, perm)
-	})
+	return d.do(name, func(m *memory, key string) error { return m.files.Mkdir(key, perm) })
 }
 
 func (d *memDir) OpenRegular(name string) (afero.File, error) {
@@ -203,9 +199,6 @@ func (d *memDir) Open(name string) (file afero.File, err error) {
 
 func (d *memDir) OpenFile(name string, flag int, perm fs.FileMode) (file afero.File, err error) {
 	err = d.do(name, func(m *memory, key string) error {
-		if err := m.parent(key); err != nil {
-			return err
-		}
 		file, err = m.files.OpenFile(key, flag, perm)
 		return err
 	})
@@ -264,18 +257,6 @@ func (d *memDir) Stamp(name string) (stamp string, err error) {
 		return err
 	})
 	return stamp, err
-}
-
-// parent checks what MemMapFs does not: it makes missing parents, and puts files into files.
-func (m *memory) parent(key string) error {
-	if key == "/" {
-		return fs.ErrExist
-	}
-	info, err := m.files.Stat(path.Dir(key))
-	if err == nil && !info.IsDir() {
-		return syscall.ENOTDIR
-	}
-	return err
 }
 
 // move gives the content of one file to a new one that replaces whatever has the key.

@@ -8,16 +8,19 @@ import (
 	"github.com/pi-shepherd/go-shepherd/notes/notestest"
 )
 
-func TestFS_OnDisk(t *testing.T) {
-	notestest.TestFS(t, func(t *testing.T) func() notes.FS {
-		dir := t.TempDir()
-		return func() notes.FS { return aferofs.OS(dir) }
-	})
+func TestFS_OnDisk(t *testing.T)       { notestest.TestFS(t, disk) }
+func TestFS_InMemory(t *testing.T)     { notestest.TestFS(t, memory) }
+func TestSessions_OnDisk(t *testing.T) { notestest.TestSessions(t, disk) }
+func TestSessions_InMemory(t *testing.T) {
+	notestest.TestSessions(t, memory)
 }
 
-func TestFS_InMemory(t *testing.T) {
-	notestest.TestFS(t, func(*testing.T) func() notes.FS {
-		first := aferofs.Memory()
-		return func() notes.FS { return first.View() }
-	})
+func disk(t *testing.T) func() notes.FS {
+	dir := t.TempDir()
+	return func() notes.FS { return aferofs.OS(dir) }
+}
+
+func memory(*testing.T) func() notes.FS {
+	first := aferofs.Memory()
+	return func() notes.FS { return first.View() }
 }

@@ -145,8 +145,8 @@ func fill(d dir, temp string, data []byte, like fs.FileInfo, sync bool) (err err
 			return err
 		}
 	}
-	// Kernels stamp files with the time of their last tick, and give inode numbers out
-	// again at once: two writes within some milliseconds could look like none. The exact
+	// Most kernels stamp files with the time of their last tick, and inode numbers are given
+	// out again at once: two writes within some milliseconds could look like none. The exact
 	// time tells them apart.
 	now := time.Now()
 	if err := d.Chtimes(temp, now, now); err != nil {
