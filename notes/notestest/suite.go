@@ -63,6 +63,9 @@ var contract = []struct {
 	{"a lock that was given up does not stay taken", testLockGivenUp},
 	{"a lock is unlocked once, however often it is asked", testUnlockTwice},
 	{"a lock makes no directory", testLockParent},
+	{"the content of a lock's file means nothing", testLockContent},
+	{"a lock is freed by the death of its holder", testLockDeath},
+	{"mode bits of an existing file are kept", testModes},
 	{"symbolic links are refused at every component", testLinks},
 	{"derived data replaces a file whole, keeping the rules for names", testDerive},
 	{"equal stamps mean equal content", testStamp},
@@ -163,6 +166,7 @@ func testParents(t fsTest, open func() notes.FS) {
 // BadNames leave the root, or could be taken to.
 var BadNames = []string{
 	"", "/", "/etc/passwd", "..", "../x", "a/../../x", "a/../x", "./a", "a/.", "a/", "a//b", "//a", "a/..",
+	"new/../x", "new//x", "new/.", "new/../../x", "a/\xff",
 }
 
 func testBadNames(t fsTest, open func() notes.FS) {
@@ -522,6 +526,66 @@ func testLockParent(t fsTest, open func() notes.FS) {
 	t.matches(err, fs.ErrNotExist, "gone/lock")
 	if got := t.names(f, "."); len(got) != 0 {
 		t.Errorf("something was made: %q", got)
+	}
+}
+
+func testLockContent(t fsTest, open func() notes.FS) {
+	f := open()
+	t.ok(f.Create("lock", []byte("pid 1, held since 1970")))
+	t.ok(t.lock(f, "lock")())
+}
+
+// killer is what a file system in memory may offer: the death of the process that a value
+// stands for. The deaths of real processes are for its own tests.
+type killer interface{ Kill() }
+
+func testLockDeath(t fsTest, open func() notes.FS) {
+	f, other := open(), open()
+	k, can := f.(killer)
+	if !can {
+		t.Skip("no Kill: the process cannot be killed without the test")
+	}
+	unlock := t.lock(f, "lock")
+	got := make(chan error)
+	go func() {
+		u, err := other.Lock(context.Background(), "lock")
+		if err == nil {
+			err = u()
+		}
+		got <- err
+	}()
+	k.Kill()
+	t.ok(<-got)
+	held := t.lock(other, "lock")
+	_ = unlock() // the dead one's: must not free what is now somebody else's
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := open().Lock(ctx, "lock"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a dead holder freed somebody else's lock: %v", err)
+	}
+	t.ok(held())
+	if err := f.Create("file", nil); err == nil {
+		t.Error("a dead process wrote")
+	}
+}
+
+func testModes(t fsTest, open func() notes.FS) {
+	f := open()
+	t.ok(f.Create("file", []byte("0")))
+	path := filepath.Join(f.Root(), "file")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no mode bits: the tree is not on a disk")
+	}
+	for _, mode := range []fs.FileMode{0o600, 0o666, 0o444} {
+		t.ok(os.Chmod(path, mode))
+		before, err := os.Stat(path) // not every system keeps all bits
+		t.ok(err)
+		t.ok(f.Update("file", func(old []byte) ([]byte, error) { return append(old, 'x'), nil }))
+		after, err := os.Stat(path)
+		t.ok(err)
+		if after.Mode() != before.Mode() {
+			t.Errorf("the mode was %v and is %v", before.Mode(), after.Mode())
+		}
 	}
 }
 
