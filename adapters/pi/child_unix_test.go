@@ -66,6 +66,7 @@ func TestChild_EachPromptGetsItsOwnTextAndStatus(t *testing.T) {
 	s := c.result(p)
 	is.Equal(s.Kind, lifecycle.Finished)
 	is.Equal(s.Text, "two at leisure")
+	is.Equal(c.model.Received(), "say and a human joins") // which was answered in it
 
 	p = c.send("3", "slow 20s three words never") // a human's escape
 	c.until(t, "started", started(p))
@@ -92,12 +93,12 @@ func TestChild_EachPromptGetsItsOwnTextAndStatus(t *testing.T) {
 	is.Equal(s.Kind, lifecycle.Failed)
 	is.True(strings.Contains(s.Error, "bad key"))
 
-	c.types("/reload", enter)
-	p = c.sendSoon("7", "bash echo hi\nsay seven")
+	c.reload()
+	p = c.send("7", "bash echo hi\nsay seven")
 	is.Equal(c.result(p).Text, "seven")
 
-	c.types("/new", enter)
-	p = c.sendSoon("8", "say eight")
+	c.newSession()
+	p = c.send("8", "say eight")
 	is.Equal(c.result(p).Text, "eight")
 	is.True(!c.has(down)) // the link stays through all this
 
@@ -107,22 +108,6 @@ func TestChild_EachPromptGetsItsOwnTextAndStatus(t *testing.T) {
 	reply, err := c.link.(link.Replier).Reply(t.Context(), p)
 	is.NoErr(err)
 	is.Equal(reply, "eight") // from the new session's file
-}
-
-// sendSoon sends once the child is ready again: after a command it may be between two sessions.
-func (c *child) sendSoon(end, text string) lifecycle.PromptID {
-	c.t.Helper()
-	time.Sleep(500 * time.Millisecond) // the command has to be at work, which nothing tells
-	p := promptID(end)
-	var err error
-	for range 100 {
-		if err = c.link.Send(c.t.Context(), lifecycle.Submission{Prompt: p, Text: text}); err == nil {
-			return p
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	c.t.Fatal(err)
-	return ""
 }
 
 func TestChild_AtWork_RefusesAPrompt(t *testing.T) {
@@ -142,9 +127,9 @@ func TestChild_ANewSessionInMidTurn_AbortsThePrompt(t *testing.T) {
 	c := launch(t)
 	p := c.send("1", "slow 30s never to the end")
 	c.until(t, "started", started(p))
-	c.types("/new", enter)
+	c.newSession()
 	is.Equal(c.result(p).Kind, lifecycle.Aborted)
-	is.Equal(c.result(c.sendSoon("2", "say fresh")).Text, "fresh")
+	is.Equal(c.result(c.send("2", "say fresh")).Text, "fresh")
 }
 
 func TestChild_CompactsByItself_AndTheAnswerStands(t *testing.T) {

@@ -125,6 +125,29 @@ func (c *child) types(keys ...string) {
 	}
 }
 
+// reload types /reload and returns once the child is back: it tells of the end of the old
+// extension and of the beginning of the new one.
+func (c *child) reload() {
+	c.t.Helper()
+	_, before, _ := c.newest()
+	c.types("/reload", enter)
+	c.until(c.t, "reloaded", func(link.Event) bool { _, n, _ := c.newest(); return n >= before+2 })
+}
+
+// newSession types /new and returns once the child has one.
+func (c *child) newSession() {
+	c.t.Helper()
+	l := c.link.(*childLink)
+	session := func() string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.session
+	}
+	before := session()
+	c.types("/new", enter)
+	c.until(c.t, "in a new session", func(link.Event) bool { return session() != before })
+}
+
 func (c *child) send(end, text string) lifecycle.PromptID {
 	c.t.Helper()
 	p := promptID(end)

@@ -6,6 +6,9 @@
 //	message_end, user, without the marker  somebody else's; what follows answers that one
 //	agent_end, auto_retry_*                say nothing: a retry may follow (ruling R4)
 //	agent_settled                          final
+//
+// The extension inside an interactive pi (adapters/pi/extension/child.ts) follows the same
+// rules; a test in adapters/pi holds the two together.
 package turns
 
 import (
