@@ -58,8 +58,10 @@ func (c *client) send(ctx context.Context, method string, params any) (net.Conn,
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return nil, "", fmt.Errorf("%w at %s", ErrNotRunning, c.socket)
+	case err != nil && ctx.Err() != nil:
+		return nil, "", fmt.Errorf("herdr: %s was not sent: %w", method, context.Cause(ctx))
 	case err != nil:
-		return nil, "", fmt.Errorf("herdr: %s: %w", method, err)
+		return nil, "", fmt.Errorf("herdr: %s was not sent: %w", method, err)
 	}
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetWriteDeadline(deadline)
