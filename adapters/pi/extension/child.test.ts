@@ -6,10 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, test } from "node:test";
 
-import child from "./child.ts";
+import child, { expect, next } from "./child.ts";
 
 const KEY = Symbol.for("shepherd.child/1");
 const TOKEN = "secret";
+const self = () => (globalThis as any)[KEY];
 const cleanup: (() => unknown)[] = [];
 
 afterEach(async () => {
@@ -47,10 +48,12 @@ class Lines {
 	heard = new Queue<any>();
 	connections = new Queue<Socket>();
 	current?: Socket;
+	all: Socket[] = [];
 	server: Server;
 	constructor(path: string, answer = "") {
 		this.server = createServer((s) => {
 			this.current = s;
+			this.all.push(s);
 			this.connections.put(s);
 			let text = "";
 			s.setEncoding("utf8");
@@ -67,7 +70,7 @@ class Lines {
 		this.current?.write(lines.map((l) => JSON.stringify(l) + "\n").join(""));
 	}
 	async close() {
-		this.current?.destroy();
+		for (const s of this.all) s.destroy();
 		if (this.server.listening) await new Promise((done) => this.server.close(done));
 	}
 }
@@ -306,12 +309,14 @@ test("a host that was away hears all of it", async () => {
 	await host.close();
 	pi.run("[sheep:p1]\ndo it", says("done"));
 	pi.emit("agent_settled");
+	while (self().retry === 50) await new Promise((done) => setTimeout(done, 10)); // it has tried in vain
 
 	const again = new Lines(join(dir, "link"));
 	const m = await hello(again);
 	assert.equal(m.level.signal.text, "done");
 	assert.equal(m.level.turns, 1);
 	await ask(again, "p2");
+	assert.equal(self().retry, 50); // next time it will be quick again
 	assert.equal((await pi.sent.take()).text, "[sheep:p1]\ndo it");
 	assert.equal((await pi.sent.take()).text, "[sheep:p2]\ndo it");
 });
@@ -323,8 +328,8 @@ test("a link that was closed for good is left alone", async () => {
 	host.current?.destroy();
 	await closed;
 	await new Promise((done) => setTimeout(done, 20)); // the child sees it, too
-	assert.equal((globalThis as any)[KEY].socket, undefined);
-	assert.equal((globalThis as any)[KEY].retry, 50); // no attempt was made or planned
+	assert.equal(self().socket, undefined);
+	assert.equal(self().retry, 50); // no attempt was made or planned
 });
 
 test("what breaks in here does not reach pi", async () => {
@@ -361,7 +366,7 @@ test("shepherd_done gives the ending its text, error and code, and ends nothing"
 	pi.run("[sheep:p1]\ndo it");
 	await done({ text: "first" });
 	assert.match((await done({ text: "result", error: "why", returnCode: 7 })).content[0].text, /Recorded/);
-	assert.equal((globalThis as any)[KEY].turn.signal.kind, "started");
+	assert.equal(self().turn.signal.kind, "started");
 	pi.emit("message_end", { message: says("bye") });
 	pi.emit("agent_settled");
 	const m = await until(host, (m) => m.level.signal?.kind === "failed");
@@ -450,6 +455,43 @@ test("a Herdr that is not there or does not answer changes nothing", async () =>
 	pi.emit("agent_settled");
 	assert.equal((await host.heard.take()).level.busy, false);
 	assert.equal((await herdr.heard.take()).params.state, "idle");
+	pi.emit("agent_start");
+	assert.equal((await herdr.heard.take()).params.state, "working"); // it was not waited for for ever
+});
+
+test("a host that stops reading is let go of, and told everything when it reads again", async () => {
+	const { host, pi } = await started();
+	host.current?.pause();
+	const text = "x".repeat(8 << 20);
+	for (let n = 0; n < 10; n++) {
+		self().turn = expect(self().turn, `p${n}`, `[sheep:p${n}]`);
+		pi.run(`[sheep:p${n}]\ndo it`, says(text));
+		pi.emit("agent_settled");
+	}
+	assert.equal(self().socket.destroyed, true);
+	await host.connections.take(); // the first
+	await host.connections.take();
+	const m = await until(host, (m) => m.type === "hello");
+	assert.equal(m.level.signal.prompt, "p9");
+	assert.equal(m.level.turns, 10);
+});
+
+test("a text without end is cut, and says so", () => {
+	let turn = expect({ busy: false, turns: 0, prompt: "", marker: "", ours: false }, "p", "[sheep:p]");
+	const answer = says("x".repeat((8 << 20) + 1));
+	for (const message of [{ role: "user", content: "[sheep:p]" }, answer]) turn = next(turn, { type: "message_end", message });
+	turn = next(turn, { type: "agent_settled" });
+	assert.match(turn.signal?.text?.slice(8 << 20) ?? "", /^\n\[cut here/);
+});
+
+test("a prompt that begins anew forgets what was recorded", async () => {
+	const { host, pi } = await started();
+	await ask(host, "p1");
+	pi.run("[sheep:p1]\ndo it");
+	await pi.tools[0].execute("c1", { text: "first" });
+	pi.run("[sheep:p1]\ndo it", says("second"));
+	pi.emit("agent_settled");
+	assert.equal((await until(host, (m) => m.level.signal?.kind === "finished")).level.signal.text, "second");
 });
 
 /** until drops messages up to the first that is so. */

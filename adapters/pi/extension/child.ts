@@ -207,7 +207,6 @@ export default function child(pi: Pi): void {
 	if (!c) return;
 	c.pi = pi;
 	c.ctx = undefined;
-	let offered = false;
 
 	const on = (event: string, handler: Handler) =>
 		pi.on(event, (e, ctx) => {
@@ -221,8 +220,7 @@ export default function child(pi: Pi): void {
 	on("session_start", (_, ctx) => {
 		c.ctx = ctx;
 		c.session = ctx.sessionManager?.getSessionFile?.() ?? "";
-		if (!offered) offerDone(c, pi);
-		offered = true;
+		offerDone(c, pi);
 		tell(c, "session");
 		dial(c);
 	});
@@ -282,8 +280,8 @@ function keep(c: Child, s: Signal | undefined): void {
 // ---- shepherd_done
 
 /**
- * offerDone registers the tool unless another extension owns the name. Here and not in the
- * factory: two extensions with one tool name keep pi from starting, one that comes late
+ * offerDone registers the tool unless the name is taken, by us or another extension. Not in
+ * the factory: two extensions with one tool name keep pi from starting, one that comes late
  * does not.
  */
 function offerDone(c: Child, pi: Pi): void {
