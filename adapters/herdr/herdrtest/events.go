@@ -63,6 +63,13 @@ func (s *Server) Noise(n int) {
 	}
 }
 
+// Emit puts an event into the ring, true or not.
+func (s *Server) Emit(kind string, data map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.model.emit(kind, data)
+}
+
 const statusChanged = "pane_agent_status_changed"
 
 // globalEvents are what can be subscribed to without a pane.
