@@ -3,6 +3,8 @@
 package pi
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,25 +17,25 @@ import (
 	"github.com/pi-shepherd/go-shepherd/lifecycle"
 )
 
-func TestChild_SaysHelloWithinTwoSeconds(t *testing.T) {
+func TestChild_SaysHello(t *testing.T) {
 	is := is.New(t)
-	fastest := time.Hour
-	for range 3 { // other things may be running on this machine
-		begun := time.Now()
-		c := launch(t)
-		took := time.Since(begun)
-		t.Logf("hello after %v", took)
-		fastest = min(fastest, took)
-		e, _, _ := c.newest()
-		is.Equal(e.PID, c.cmd.Process.Pid)
-		is.True(!e.Busy)
-		is.Equal(e.Turns, uint64(0))
-		c.kill()
-		if fastest < 2*time.Second {
-			break
-		}
+	c := launch(t)
+	e, _, _ := c.newest()
+	is.Equal(e.PID, c.cmd.Process.Pid)
+	is.True(!e.Busy)
+	is.Equal(e.Turns, uint64(0))
+}
+
+// From the start of pi to its hello: when a prompt can be sent. The target is 2 s on a machine
+// that does nothing else.
+func BenchmarkHello(b *testing.B) {
+	p := newPi(b)
+	for b.Loop() {
+		c := launchPi(b, p)
+		b.StopTimer()
+		c.stop()
+		b.StartTimer()
 	}
-	is.True(fastest < 2*time.Second)
 }
 
 func TestChild_GetsItsPromptByteForByte(t *testing.T) {
@@ -68,7 +70,7 @@ func TestChild_EachPromptGetsItsOwnTextAndStatus(t *testing.T) {
 	is.Equal(e.Current.Prompt, p)   // still the newest word
 	is.Equal(e.Current.Text, "one") // and unchanged
 
-	p = c.send("2", "slow 1500ms two at leisure")
+	p = c.send("2", "slow 4s two at leisure")
 	c.until(t, "started", started(p))
 	c.types("say and a human joins", enter) // steers into the same run
 	s := c.result(p)
@@ -121,13 +123,14 @@ func TestChild_EachPromptGetsItsOwnTextAndStatus(t *testing.T) {
 func TestChild_AtWork_RefusesAPrompt(t *testing.T) {
 	is := is.New(t)
 	c := launch(t)
-	c.types("slow 1s for a human", enter)
+	c.types("hang", enter) // a human's turn
 	c.until(t, "busy", busy)
 	err := c.link.Send(t.Context(), lifecycle.Submission{Prompt: promptID("1"), Text: "say no"})
-	is.True(strings.Contains(err.Error(), lifecycle.ErrAgentBusy.Error()))
+	is.True(errors.Is(err, lifecycle.ErrAgentBusy))
+	c.types(escape)
 	c.until(t, "at rest", rest)
 	is.Equal(c.result(c.send("2", "say yes")).Text, "yes")
-	is.True(!strings.Contains(c.shown(), "say no"))
+	is.Equal(c.model.Calls(), 2) // the refused one is not made up for
 }
 
 func TestChild_ANewSessionInMidTurn_AbortsThePrompt(t *testing.T) {
@@ -206,7 +209,7 @@ func TestChild_AHostThatWasAway_LearnsWhatItMissed(t *testing.T) {
 func TestChild_AHostThatReturnsInMidTurn_HearsTheEnd(t *testing.T) {
 	is := is.New(t)
 	c := launch(t)
-	p := c.send("1", "slow 4s still at it")
+	p := c.send("1", "hang")
 	c.until(t, "started", started(p))
 	is.NoErr(c.link.(link.Detacher).Detach())
 
@@ -217,7 +220,8 @@ func TestChild_AHostThatReturnsInMidTurn_HearsTheEnd(t *testing.T) {
 	e := c.until(t, "back", up)
 	is.True(e.Busy)
 	is.True(started(p)(e))
-	is.Equal(c.result(p).Text, "still at it")
+	c.types(escape)
+	is.Equal(c.result(p).Kind, lifecycle.Aborted)
 }
 
 func TestChild_Killed_IsKnownAtOnce(t *testing.T) {
@@ -321,14 +325,14 @@ func TestChild_InPrintMode_DoesNotHang(t *testing.T) {
 	p := newPi(t)
 	l, told := openLink(t)
 	env, args := l.Launch()
-	cmd := exec.CommandContext(t.Context(), p.Program[0], append(append(p.Program[1:], args...), "-p", "say printed")...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.Program[0], append(append(p.Program[1:], args...), "-p", "say printed")...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = environ(p, env)
-	begun := time.Now()
 	out, err := cmd.Output()
 	is.NoErr(err)
 	is.Equal(strings.TrimSpace(string(out)), "printed")
-	is.True(time.Since(begun) < 20*time.Second)
 	is.True(told.has(up))
 }
 

@@ -50,7 +50,7 @@ func (l *levels) has(so func(link.Event) bool) bool {
 // until waits for the newest level to be so, and fails the test when it never is.
 func (l *levels) until(t testing.TB, what string, so func(link.Event) bool) link.Event {
 	t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
 		e, n, changed := l.newest()

@@ -20,12 +20,13 @@ import (
 // child is a real interactive pi in a pseudo-terminal, with its link.
 type child struct {
 	*levels
-	t     *testing.T
+	t     testing.TB
 	link  link.Link
 	model *pitest.Model
 	dir   string // working directory
 	keys  *os.File
 	cmd   *exec.Cmd
+	stop  func() // kills it and waits for its end
 
 	mu     sync.Mutex
 	screen []byte
@@ -34,7 +35,7 @@ type child struct {
 const ctrlC, escape, enter = "\x03", "\x1b", "\r"
 
 // pi 1.6.0 is what the tests run; SHEPHERD_TEST_PI names the cli.js of another one.
-func newPi(t *testing.T) *pitest.Pi {
+func newPi(t testing.TB) *pitest.Pi {
 	p := pitest.New(t)
 	if other := os.Getenv("SHEPHERD_TEST_PI"); other != "" {
 		p.Program[1] = other
@@ -45,12 +46,12 @@ func newPi(t *testing.T) *pitest.Pi {
 // launch starts a child and returns once it has said hello. extra are further arguments.
 func launch(t *testing.T, extra ...string) *child { return launchPi(t, newPi(t), extra...) }
 
-func launchPi(t *testing.T, p *pitest.Pi, extra ...string) *child {
+func launchPi(t testing.TB, p *pitest.Pi, extra ...string) *child {
 	t.Helper()
 	return launchIn(t, p, t.TempDir(), extra...)
 }
 
-func launchIn(t *testing.T, p *pitest.Pi, dir string, extra ...string) *child {
+func launchIn(t testing.TB, p *pitest.Pi, dir string, extra ...string) *child {
 	t.Helper()
 	c := &child{levels: newLevels(), t: t, model: p.Model, dir: dir}
 	l, err := Links().Open(t.Context(), lifecycle.Spec{Name: "scout", Label: "look around"}, c.add)
@@ -84,11 +85,14 @@ func (c *child) start(p *pitest.Pi, env map[string]string, args []string) {
 		defer close(read)
 		_, _ = io.Copy(c, keys)
 	}()
-	c.t.Cleanup(func() {
+	c.stop = sync.OnceFunc(func() {
 		c.kill()
 		_ = c.cmd.Wait()
 		keys.Close()
 		<-read
+	})
+	c.t.Cleanup(func() {
+		c.stop()
 		if c.t.Failed() {
 			c.t.Logf("the end of the child's screen: %q", c.shown())
 		}
