@@ -47,9 +47,9 @@
 // field of ours is an error, because tool: [read] would give the agent every tool; and so is
 // disallowedTools, which would be a restriction that does not hold.
 //
-// The front matter is strict YAML of at most 16 KiB; the fields above take neither anchors nor
+// The front matter is strict YAML of at most 8 KiB; the fields above take neither anchors nor
 // aliases nor tags, and a text that YAML reads as something else (007) needs quotes. A file
-// has at most 256 KiB, a directory at most 256 files.
+// has at most 256 KiB, a directory at most 128 files.
 //
 // # Whom to believe
 //

@@ -250,7 +250,7 @@ func TestLoad_Limits(t *testing.T) {
 	}
 	c = w.load(w.options(ScopeUser))
 	is.Equal(len(c.All()), maxFiles+1)
-	is.Equal(w.broken(c)[0], ".pi/agent/agents: 257 files; only the first 256 are read")
+	is.Equal(w.broken(c)[0], ".pi/agent/agents: 129 files; only the first 128 are read")
 }
 
 func TestLoad_TheNearestProjectCounts_ForEachKindOfDirectory(t *testing.T) {
@@ -320,4 +320,25 @@ func TestLoad_EndsWithItsContext(t *testing.T) {
 	is.True(errors.Is(err, context.Canceled))
 	_, err = Load(ctx, Options{Home: w.home})
 	is.True(errors.Is(err, context.Canceled))
+}
+
+// Of the user's 20 definitions and the bundled ones.
+func BenchmarkLoad(b *testing.B) {
+	home := b.TempDir()
+	dir := filepath.Join(home, ".agents", "agents")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	for i := range 20 {
+		text := file(fmt.Sprintf("name: a%d", i), "description: does something useful", "tools: [read, grep]") + strings.Repeat("A line of the prompt.\n", 50)
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("a%d.md", i)), []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		c, err := Load(b.Context(), Options{Home: home})
+		if err != nil || len(c.All()) != 24 {
+			b.Fatal(len(c.All()), err)
+		}
+	}
 }

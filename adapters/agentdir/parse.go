@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxHeader = 16 << 10 // bytes; also keeps the YAML parser's recursion shallow
-	maxName   = 64       // characters; lifecycle.Spec.Name takes no more
+	maxHeader = 8 << 10 // bytes; the YAML parser takes up to a second for so many, and a quarter for half
+	maxName   = 64      // characters; lifecycle.Spec.Name takes no more
 )
 
 // errNoHeader: the text is a document, not a definition.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/matryer/is"
 	"github.com/pi-shepherd/go-shepherd/adapters/agentdir"
@@ -55,6 +56,8 @@ func start(t *testing.T, definition, name string) told {
 	target, err := h.Launch(t.Context(), spec)
 	is.NoErr(err)
 	is.NoErr(h.Submit(t.Context(), target, lifecycle.Submission{Prompt: "p1", Text: "say done"}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for {
 		o, changed := h.Observe(target)
 		if o.Signal.Final() {
@@ -63,7 +66,7 @@ func start(t *testing.T, definition, name string) told {
 		}
 		select {
 		case <-changed:
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatal("no answer")
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxFile  = 256 << 10 // bytes
-	maxFiles = 256       // of one directory
+	maxFiles = 128       // of one directory
 )
 
 //go:embed bundled/*.md
