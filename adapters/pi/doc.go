@@ -25,10 +25,11 @@
 // socket, the newest ending, and the child's session, which so stays out of the user's
 // list. It lives until Close.
 //
-// Children keep the user's own extensions. The extension's tool, shepherd_done, has a name
-// that no tool of a parent has, and is registered late, so that even a clash does not keep a
-// child from starting. `-na` answers the question whether to trust the project with no: its
-// .pi folder is left alone.
+// Children keep the user's own extensions, unless Spec.Args says `-ne`. The extension's tool,
+// shepherd_done, has a name that no tool of a parent has, and is registered late, so that
+// even a clash does not keep a child from starting. `-na` answers the question whether to
+// trust the project with no: its .pi folder is left alone. A question that somebody's
+// extension asks at the start holds the hello up no more than any other.
 //
 // # Goroutines
 //

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -175,4 +176,29 @@ func environ(p *pitest.Pi, more map[string]string) []string {
 		}
 	}
 	return env
+}
+
+// file makes a file for one test.
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	return write(t, t.TempDir(), name, content)
+}
+
+// installed puts an extension where the user of p keeps them.
+func installed(t *testing.T, p *pitest.Pi, name, source string) {
+	t.Helper()
+	write(t, filepath.Join(p.Env["PI_CODING_AGENT_DIR"], "extensions"), name, source)
+}
+
+func write(t *testing.T, dir, name, content string) string {
+	t.Helper()
+	name = filepath.Join(dir, name)
+	err := os.MkdirAll(filepath.Dir(name), 0o700)
+	if err == nil {
+		err = os.WriteFile(name, []byte(content), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

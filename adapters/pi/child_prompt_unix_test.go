@@ -3,10 +3,8 @@
 package pi
 
 import (
-	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,27 +14,6 @@ import (
 	"github.com/pi-shepherd/go-shepherd/adapters/internal/link"
 	"github.com/pi-shepherd/go-shepherd/lifecycle"
 )
-
-func TestChild_SaysHello(t *testing.T) {
-	is := is.New(t)
-	c := launch(t)
-	e, _, _ := c.newest()
-	is.Equal(e.PID, c.cmd.Process.Pid)
-	is.True(!e.Busy)
-	is.Equal(e.Turns, uint64(0))
-}
-
-// From the start of pi to its hello: when a prompt can be sent. The target is 2 s on a machine
-// that does nothing else.
-func BenchmarkHello(b *testing.B) {
-	p := newPi(b)
-	for b.Loop() {
-		c := launchPi(b, p)
-		b.StopTimer()
-		c.stop()
-		b.StartTimer()
-	}
-}
 
 func TestChild_GetsItsPromptByteForByte(t *testing.T) {
 	is := is.New(t)
@@ -177,79 +154,6 @@ func TestChild_ADialogLeftOpen_IsTold(t *testing.T) {
 	is.Equal(e.Current.Text, "asked")
 }
 
-func TestChild_AHostThatWasAway_LearnsWhatItMissed(t *testing.T) {
-	is := is.New(t)
-	c := launch(t)
-	p := c.send("1", "slow 500ms said while nobody listened")
-	c.until(t, "started", started(p))
-	is.NoErr(c.link.(link.Detacher).Detach())
-	var stored lifecycle.Signal
-	for range 200 { // the file is all that a host can see now
-		var ok bool
-		if stored, ok = c.link.Stored(p); ok {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	is.Equal(stored.Text, "said while nobody listened")
-
-	again := newLevels()
-	l, err := Links().Reopen(t.Context(), c.link.Dir(), again.add)
-	is.NoErr(err)
-	c.link, c.levels = l, again
-	begun := time.Now()
-	e := c.until(t, "back", up)
-	t.Logf("back after %v", time.Since(begun))
-	is.Equal(e.Current, stored)
-	is.Equal(e.PID, c.cmd.Process.Pid)
-	is.Equal(e.Turns, uint64(1))
-	is.Equal(c.result(c.send("2", "say hello again")).Text, "hello again")
-}
-
-func TestChild_AHostThatReturnsInMidTurn_HearsTheEnd(t *testing.T) {
-	is := is.New(t)
-	c := launch(t)
-	p := c.send("1", "hang")
-	c.until(t, "started", started(p))
-	is.NoErr(c.link.(link.Detacher).Detach())
-
-	again := newLevels()
-	l, err := Links().Reopen(t.Context(), c.link.Dir(), again.add)
-	is.NoErr(err)
-	c.link, c.levels = l, again
-	e := c.until(t, "back", up)
-	is.True(e.Busy)
-	is.True(started(p)(e))
-	c.types(escape)
-	is.Equal(c.result(p).Kind, lifecycle.Aborted)
-}
-
-func TestChild_Killed_IsKnownAtOnce(t *testing.T) {
-	is := is.New(t)
-	c := launch(t)
-	p := c.send("1", "hang")
-	c.until(t, "started", started(p))
-	begun := time.Now()
-	c.kill()
-	e := c.until(t, "down", down)
-	t.Logf("known after %v", time.Since(begun))
-	is.True(started(p)(e))
-	_, ok := c.link.Stored(p)
-	is.True(!ok)
-}
-
-func TestChild_Quit_EndsThePrompt(t *testing.T) {
-	is := is.New(t)
-	c := launch(t)
-	p := c.send("1", "hang")
-	c.until(t, "started", started(p))
-	c.types(ctrlC, ctrlC)
-	c.until(t, "down", down)
-	s, ok := c.link.Stored(p)
-	is.True(ok)
-	is.Equal(s.Kind, lifecycle.Aborted)
-}
-
 func TestChild_ShepherdDone(t *testing.T) {
 	p := newPi(t)
 	withTools(t, p)
@@ -277,70 +181,4 @@ func TestChild_ShepherdDone(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestChild_KnowsItsPlaceAndKeepsNoSecrets(t *testing.T) {
-	is := is.New(t)
-	p := newPi(t)
-	m := withTools(t, p)
-	c := launchPi(t, p)
-	is.Equal(c.result(c.send("1", "bash env > seen\nsay ok")).Text, "ok")
-	seen, err := os.ReadFile(filepath.Join(c.dir, "seen"))
-	is.NoErr(err)
-	is.True(!strings.Contains(string(seen), c.link.(*childLink).token))
-	is.True(!strings.Contains(string(seen), "SHEPHERD_LINK"))
-	is.True(strings.Contains(string(seen), "SHEPHERD_DEPTH=1\n"))
-	is.True(strings.Contains(m.lastBody(), `the agent \"scout\" (look around)`)) // in the system prompt
-	is.True(strings.Contains(m.lastBody(), `"name":"shepherd_done"`))
-}
-
-// A parent extension is installed, and another one even has the name of our tool.
-func TestChild_StartsWhateverIsInstalled(t *testing.T) {
-	is := is.New(t)
-	p := newPi(t)
-	extensions := filepath.Join(p.Env["PI_CODING_AGENT_DIR"], "extensions")
-	is.NoErr(os.MkdirAll(extensions, 0o700))
-	for _, tool := range []string{"shepherd_start", "shepherd_done"} {
-		source := `export default function (pi) { pi.registerTool({ name: "` + tool + `", label: "x", description: "somebody's",
-			parameters: { type: "object", properties: {} }, execute: async () => ({ content: [], details: {} }) }); }`
-		is.NoErr(os.WriteFile(filepath.Join(extensions, tool+".ts"), []byte(source), 0o600))
-	}
-	m := withTools(t, p)
-	c := launchPi(t, p)
-	is.Equal(c.result(c.send("1", "say ok")).Text, "ok")
-	is.True(strings.Contains(m.lastBody(), "somebody's")) // the user's own are there
-}
-
-func TestChild_IsNotAskedWhetherToTrustTheProject(t *testing.T) {
-	is := is.New(t)
-	dir := t.TempDir()
-	is.NoErr(os.MkdirAll(filepath.Join(dir, ".pi", "extensions"), 0o700))
-	is.NoErr(os.WriteFile(filepath.Join(dir, ".pi", "extensions", "some.ts"), []byte(`throw new Error("loaded")`), 0o600))
-	c := launchIn(t, newPi(t), dir)
-	is.Equal(c.result(c.send("1", "say ok")).Text, "ok")
-}
-
-func TestChild_InPrintMode_DoesNotHang(t *testing.T) {
-	is := is.New(t)
-	p := newPi(t)
-	l, told := openLink(t)
-	env, args := l.Launch()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, p.Program[0], append(append(p.Program[1:], args...), "-p", "say printed")...)
-	cmd.Dir = t.TempDir()
-	cmd.Env = environ(p, env)
-	out, err := cmd.Output()
-	is.NoErr(err)
-	is.Equal(strings.TrimSpace(string(out)), "printed")
-	is.True(told.has(up))
-}
-
-func file(t *testing.T, name, content string) string {
-	t.Helper()
-	name = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
 }
