@@ -182,9 +182,10 @@ func (s *Session) commit(batch []*job) {
 		errs[i] = j.do(t)
 		changed[i] = len(t.changes) > before
 	}
+	all := s.unsure // then even who finds nothing to do depends on this write
 	err = t.write()
 	for i, j := range batch {
-		if errs[i] == nil && changed[i] {
+		if errs[i] == nil && (changed[i] || all) {
 			errs[i] = err
 		}
 		s.settle(j, errs[i])
@@ -235,11 +236,15 @@ func (t *tx) stage(change func(*record)) {
 // write makes the staged changes durable: session.json first, which is the truth, and then
 // the index, which can be derived from it at any time.
 func (t *tx) write() error {
-	if len(t.changes) == 0 {
-		return nil
-	}
 	s, base := t.s, t.rec.raw
-	s.cached = nil // until it is known what is on disk
+	switch {
+	case len(t.changes) > 0:
+	case !s.unsure:
+		return nil
+	default: // something, so that it is written
+		t.stage(func(r *record) { r.Updated.Time = r.Updated.Add(time.Millisecond) })
+	}
+	s.cached, s.unsure = nil, true // until it is known what is on disk
 	t.rec.touch(t.now)
 	err := s.fs.Update(s.rel(recordFile), func(old []byte) ([]byte, error) {
 		if !bytes.Equal(old, base) { // somebody without our lock, an editor say
@@ -260,6 +265,7 @@ func (t *tx) write() error {
 		s.doubtful = append(s.doubtful, t.made...)
 		return fmt.Errorf("notes: %s: %w", s.dir, err)
 	}
+	s.unsure = false
 	s.keep(t.rec)
 	s.derive(t.rec)
 	return nil

@@ -464,3 +464,54 @@ func TestGolden(t *testing.T) {
 		}
 	}
 }
+
+// The note is written and its entry is not: finalising again finishes the job.
+func TestFinalize_AgainAfterTheEntryFailed(t *testing.T) {
+	for _, part := range []string{"temp", "write", "sync", "rename", "dirsync"} {
+		t.Run(part, func(t *testing.T) {
+			is := is.New(t)
+			d := notestest.NewDisk()
+			s := open(t, d.View(), "me")
+			note := reserve(t, s, "scout")
+			d.Fault = func(step notestest.Step) error {
+				if path.Base(step.Name) == "session.json" && step.Part == part {
+					return errors.New("bad sector")
+				}
+				return nil
+			}
+			is.True(note.Finalize(t.Context(), notes.Outcome{Status: notes.Failed, Text: "first", Error: "e", ReturnCode: 5}) != nil)
+			d.Fault = nil
+			finalize(t, note, notes.Outcome{Status: notes.Completed, Text: "second"})
+			v := view(t, d.View(), note) // as the record says
+			is.Equal(v.Status, notes.Failed)
+			is.Equal(*v.ReturnCode, 5)
+			is.Equal(v.Error, "e")
+			is.Equal(v.Text, "first") // what was written first stands
+			is.Equal(strings.Count(v.Raw, "## Shepherd orchestration"), 1)
+			is.True(strings.Contains(d.Read(s.RelPath()+"/shepherd.md"), "failed"))
+		})
+	}
+}
+
+// The reservation may have reached the disk and its caller was told that it failed: nobody
+// has the note, so the next transaction cancels it.
+func TestReserve_DoubtfulReservationIsCancelled(t *testing.T) {
+	is := is.New(t)
+	d := notestest.NewDisk()
+	s := open(t, d.View(), "me")
+	d.Fault = func(step notestest.Step) error {
+		if path.Base(step.Name) == "session.json" && step.Part == "dirsync" {
+			return errors.New("bad sector")
+		}
+		return nil
+	}
+	_, err := s.Reserve(t.Context(), notes.Plan{Agent: "scout", Start: true})
+	is.True(err != nil)
+	d.Fault = nil
+	is.Equal(path.Base(reserve(t, s, "scout").RelPath()), "scout-02.md")
+	info, err := notes.Read(t.Context(), d.View(), path.Base(s.RelPath()))
+	is.NoErr(err)
+	is.Equal(len(info.Notes), 2)
+	is.Equal(info.Notes[0].Status, notes.Cancelled)
+	is.Equal(info.Notes[1].Status, notes.Running)
+}

@@ -410,3 +410,26 @@ func TestEphemeral_IsMarkedAndNeverTheSame(t *testing.T) {
 	is.NoErr(err)
 	is.Equal(same.RelPath(), s.RelPath())
 }
+
+// A crash can leave the index behind the record; the next opening alone mends it.
+func TestOpen_MendsTheIndex(t *testing.T) {
+	for name, harm := range map[string]func(d *notestest.Disk, index string){
+		"old":     func(d *notestest.Disk, index string) { d.Write(index, "# Session 0001") },
+		"empty":   func(d *notestest.Disk, index string) { d.Write(index, "") },
+		"removed": func(d *notestest.Disk, index string) { d.Remove(index) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := is.New(t)
+			d := notestest.NewDisk()
+			s := open(t, d.View(), "me")
+			reserve(t, s, "scout")
+			index := s.RelPath() + "/shepherd.md"
+			right := d.Read(index)
+			harm(d, index)
+			record := d.Read(s.RelPath() + "/session.json")
+			open(t, d.View(), "me")
+			is.Equal(d.Read(index), right)
+			is.Equal(d.Read(s.RelPath()+"/session.json"), record) // which was right all along
+		})
+	}
+}

@@ -174,9 +174,6 @@ func decodeParts(head []byte, rows [][]byte, prev *record) (*record, error) {
 	if err := r.Parent.decode(parent); err != nil {
 		return nil, fmt.Errorf("parentPiSession: %w", err)
 	}
-	if r.Number < 1 {
-		return nil, errors.New("number is missing")
-	}
 	r.notes = make([]*entry, len(rows))
 	for i, row := range rows {
 		if prev != nil && i < len(prev.notes) && bytes.Equal(prev.notes[i].raw, row) {

@@ -43,7 +43,8 @@ type Session struct {
 	// Under the session's lock on disk, so only the committing goroutine has them.
 	cached      *record
 	cachedStamp string
-	doubtful    []string
+	doubtful    []string // notes whose reservation failed and may be there all the same
+	unsure      bool     // the last write failed and may be there, but not durably
 
 	owner owner
 }
