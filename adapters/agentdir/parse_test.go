@@ -204,11 +204,11 @@ func FuzzParse_Names(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		if !utf8.ValidString(name) {
-			t.Skip("YAML is UTF-8")
+			return // YAML is UTF-8
 		}
 		header, err := yaml.MarshalWithOptions(map[string]string{"name": name, "description": "d"}, yaml.JSON())
 		if err != nil {
-			t.Skip(err)
+			return // a definition that is refused
 		}
 		d, err := parse([]byte("---\n"+string(header)+"---\n"), "stem")
 		want := strings.TrimSpace(name)
