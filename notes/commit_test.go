@@ -153,7 +153,8 @@ func TestCommit_WithdrawnWhileTheLockIsHeld(t *testing.T) {
 	})
 }
 
-func TestCommit_ForeignLockEndsInATimeout(t *testing.T) {
+// C16: a lock file outlives the process that made it. Its lock does not.
+func TestC16_LockOfAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		is := is.New(t)
 		d := notestest.NewDisk()
@@ -172,7 +173,7 @@ func TestCommit_ForeignLockEndsInATimeout(t *testing.T) {
 		is.NoErr(err)
 		_, err = notes.Open(t.Context(), config)
 		is.True(errors.Is(err, notes.ErrLocked))
-		other.Kill() // C16: its locks die with it
+		other.Kill() // its locks die with it
 		began = time.Now()
 		reserve(t, s, "scout")
 		_, err = notes.Open(t.Context(), config)
