@@ -238,10 +238,6 @@ func TestSend(t *testing.T) {
 		"taken": {func(f *fake) {
 			f.say(`{"type":"answer","prompt":"` + string(p) + `","level":{}}`)
 		}, nil, ""},
-		"an answer to an older prompt comes first": {func(f *fake) {
-			f.say(`{"type":"answer","prompt":"older","refused":"busy: no","level":{}}`)
-			f.say(`{"type":"answer","prompt":"` + string(p) + `","level":{}}`)
-		}, nil, ""},
 		"busy": {func(f *fake) {
 			f.say(`{"type":"answer","prompt":"` + string(p) + `","refused":"busy: a turn is running","level":{}}`)
 		}, lifecycle.ErrAgentBusy, "a turn is running"},
@@ -277,6 +273,22 @@ func TestSend(t *testing.T) {
 			is.True(strings.Contains(err.Error(), string(p)))
 		})
 	}
+}
+
+func TestSend_AnswersThatNobodyWaitsFor_AreInNobodysWay(t *testing.T) {
+	is := is.New(t)
+	l, told := openLink(t)
+	f := connect(t, l, "")
+	for range 3 {
+		f.say(`{"type":"answer","prompt":"older","refused":"busy: no","level":{}}`)
+	}
+	f.say(`{"type":"working","level":{"turns":1}}`)
+	told.until(t, "past them", func(e link.Event) bool { return e.Turns == 1 })
+	go func() {
+		_, _ = f.in.ReadBytes('\n')
+		f.say(`{"type":"answer","prompt":"p1","level":{"turns":1}}`)
+	}()
+	is.NoErr(l.Send(t.Context(), lifecycle.Submission{Prompt: "p1", Text: "x"}))
 }
 
 func TestSend_WhileTheLinkIsDown_HasSurelyNotArrived(t *testing.T) {

@@ -111,9 +111,9 @@ func TestReply_ReadsTheSessionFile(t *testing.T) {
 	told.until(t, "up", up)
 	is.NoErr(os.WriteFile(session, []byte(`{"type":"session","version":3}
 {"type":"message","message":{"role":"user","content":"[sheep:000000000abc]\ndo it"}}
-{"type":"message","message":{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"look"},{"type":"toolCall"}],"stopReason":"toolUse"}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"thinking","text":"hm"},{"type":"text","text":"look"},{"type":"toolCall"}],"stopReason":"toolUse"}}
 {"type":"message","message":{"role":"toolResult","content":[{"type":"text","text":"no"}]}}
-{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"so "},{"type":"text","text":"far"}],"stopReason":"aborted"}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"thinking","text":"hm"},{"type":"text","text":"so "},{"type":"text","text":"far"}],"stopReason":"aborted"}}
 {"type":"message","message":{"role":"user","content":[{"type":"text","text":"a human's"}]}}
 {"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"an answer to that"}]}}
 {"type":"message","message":{"role":"assis`), 0o600))
