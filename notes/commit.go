@@ -41,7 +41,7 @@ type tx struct {
 	rec     *record
 	now     time.Time
 	changes []func(*record)
-	made    []string // notes reserved
+	made    []string // notes that are doubtful if it fails
 }
 
 // begin reads the record.
@@ -55,18 +55,22 @@ func (s *Session) begin() (*tx, error) {
 	return t, nil
 }
 
-// cancelDoubtful ends notes whose reservation failed although it may have reached the disk
-// (a directory that could not be synced, say): nobody has them, nothing was submitted.
+// cancelDoubtful ends notes that reached the disk and that nobody has: their reservation
+// was reported as failed (the directory could not be synced, say), or was given up while the
+// disk hung. Nothing was submitted for them.
 func (t *tx) cancelDoubtful() {
+	o := Outcome{Status: Cancelled, Error: "the reservation failed or was given up", ReturnCode: 130, At: t.now}
 	doubtful := t.s.doubtful
 	t.s.doubtful = nil
 	for _, file := range doubtful {
 		if e := t.rec.find(file); e == nil || e.Status.Final() {
 			continue
 		}
-		if err := t.finalize(file, Outcome{Status: Cancelled, Error: "the reservation failed", ReturnCode: 130, At: t.now}); err != nil {
+		if err := t.finalize(file, o); err != nil {
 			t.s.doubtful = append(t.s.doubtful, file)
+			continue
 		}
+		t.made = append(t.made, file) // doubtful again if this transaction fails
 	}
 }
 

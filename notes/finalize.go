@@ -12,7 +12,8 @@ import (
 // finalisation is final; another one changes nothing and returns nil.
 //
 // With the status Detached nothing has ended: only session.json and the index say that
-// nobody is watching, and the note can be finalised later.
+// nobody is watching, and the note can be finalised later. A note that was not started
+// stays pending.
 func (n *Note) Finalize(ctx context.Context, o Outcome) error {
 	o, err := o.checked()
 	if err != nil {
@@ -26,11 +27,13 @@ func (n *Note) Finalize(ctx context.Context, o Outcome) error {
 		if o.At.IsZero() {
 			o.At = t.now
 		}
-		if o.Status == Detached {
+		switch {
+		case o.Status != Detached:
+			return t.finalize(n.file, o)
+		case e.Status == Running:
 			t.stage(func(r *record) { r.change(n.file, func(e *entry) { e.Status = Detached }) })
-			return nil
 		}
-		return t.finalize(n.file, o)
+		return nil
 	})
 }
 

@@ -21,7 +21,7 @@ type queue struct {
 // job is one caller's part of a transaction.
 type job struct {
 	do   func(*tx) error
-	lost func()        // called once if it was carried out and nobody waits any more; may be nil
+	lost func()        // called, by the committing goroutine, if it was carried out and nobody waits; may be nil
 	done chan struct{} // closed when err is set
 	err  error
 	gone bool // under queue.mu: its caller has left
@@ -33,7 +33,7 @@ const maxBatch = 128
 // transact carries do out in a transaction. While the transaction has not begun, the end
 // of ctx withdraws it and nothing has happened. Once it has begun its outcome is waited
 // for, but after the end of ctx no longer than patience: then the error is
-// ErrOutcomeUnknown, and lost, if there is one, learns if it comes through after all.
+// ErrOutcomeUnknown, and lost is called if it comes through after all.
 func (s *Session) transact(ctx context.Context, lost func(), do func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

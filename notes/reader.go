@@ -75,6 +75,10 @@ func (i *SessionInfo) findLeft(ctx context.Context, fsys FS) error {
 		if e == nil || e.Status.Final() || i.Notes[j].Status.Final() {
 			continue
 		}
+		if e.Status == Detached {
+			i.Notes[j].Left = true
+			continue
+		}
 		if _, asked := lives[e.Owner]; !asked {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -42,7 +42,7 @@ func (s *Session) ReserveAll(ctx context.Context, plans []Plan) ([]*Note, error)
 		return nil, nil
 	}
 	var entries []*entry
-	err := s.transact(ctx, func() { s.forget(entries) }, func(t *tx) (err error) {
+	err := s.transact(ctx, func() { s.doubt(entries) }, func(t *tx) (err error) {
 		entries, err = t.reserve(plans)
 		return err
 	})
@@ -56,17 +56,12 @@ func (s *Session) ReserveAll(ctx context.Context, plans []Plan) ([]*Note, error)
 	return notes, nil
 }
 
-// forget cancels notes that were reserved for somebody who does not wait any more.
-func (s *Session) forget(entries []*entry) {
-	s.enqueue(&job{done: make(chan struct{}), do: func(t *tx) error {
-		for _, e := range entries {
-			o := Outcome{Status: Cancelled, Error: "given up while it was being reserved", ReturnCode: 130, At: t.now}
-			if err := t.finalize(e.File, o); err != nil {
-				s.log.Warn("notes: abandoned reservation not cancelled", "note", s.rel(e.File), "error", err)
-			}
-		}
-		return nil
-	}})
+// doubt has notes cancelled that were reserved for somebody who does not wait any more.
+func (s *Session) doubt(entries []*entry) {
+	for _, e := range entries {
+		s.doubtful = append(s.doubtful, e.File)
+	}
+	s.enqueue(&job{done: make(chan struct{}), do: func(*tx) error { return nil }})
 }
 
 func (p *Plan) check() error {

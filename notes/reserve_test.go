@@ -101,11 +101,14 @@ func TestReserve_DoubtfulReservationIsCancelled(t *testing.T) {
 	}
 	_, err := s.Reserve(t.Context(), notes.Plan{Agent: "scout", Start: true})
 	is.True(err != nil)
+	_, err = s.Reserve(t.Context(), notes.Plan{Agent: "scout", Start: true}) // still bad
+	is.True(err != nil)
 	d.Fault = nil
-	is.Equal(path.Base(reserve(t, s, "scout").RelPath()), "scout-02.md")
+	is.Equal(path.Base(reserve(t, s, "scout").RelPath()), "scout-03.md")
 	info, err := notes.Read(t.Context(), d.View(), path.Base(s.RelPath()))
 	is.NoErr(err)
-	is.Equal(len(info.Notes), 2)
+	is.Equal(len(info.Notes), 3)
 	is.Equal(info.Notes[0].Status, notes.Cancelled)
-	is.Equal(info.Notes[1].Status, notes.Running)
+	is.Equal(info.Notes[1].Status, notes.Cancelled)
+	is.Equal(info.Notes[2].Status, notes.Running)
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // The orchestration section is what we write at the end of a note when its prompt has
-// ended. Its marks bear the note's seal, a random word that stands in session.json and in
-// no text that existed before the section was written; so neither a child's report nor a
-// final text that imitates a mark is taken for one. The final text is framed by its length
-// and comes back exactly.
+// ended. Its marks bear the note's seal, a random word that stands in session.json only; so
+// a child's report that imitates a mark, or quotes another note's, is not taken for one. (A
+// child can look the seal up and forge a mark, and gains nothing: the text is its own word
+// anyway.) The final text is framed by its length and comes back exactly, marks or not.
 //
 //	(blank line)
 //	<!-- shepherd:orchestration SEAL status=completed code=0 at=TIME text=1234 -->

@@ -43,7 +43,7 @@ type Session struct {
 	// Under the session's lock on disk, so only the committing goroutine has them.
 	cached      *record
 	cachedStamp string
-	doubtful    []string // notes whose reservation failed and may be there all the same
+	doubtful    []string // notes that may be there and that nobody has
 	unsure      bool     // the last write failed and may be there, but not durably
 
 	owner owner

@@ -26,7 +26,7 @@ type Unfinished struct {
 
 // Unfinished lists the notes that nobody looks after, in the order of their reservation. A
 // note is looked after as long as the Session that reserved or adopted it lives, in
-// whatever process, and is not closed.
+// whatever process, and is not closed, and as long as it is not detached.
 //
 // It also makes the record true: notes that were left running are detached from here on,
 // and a note whose ending was written but not indexed, because the process died in
@@ -76,7 +76,12 @@ func (t *tx) left() ([]*entry, error) {
 	}
 	var left []*entry
 	for _, e := range t.rec.notes {
-		if e.Status.Final() {
+		switch e.Status {
+		case Detached:
+			left = append(left, e)
+			continue
+		case Pending, Running:
+		default:
 			continue
 		}
 		if _, asked := lives[e.Owner]; !asked {
@@ -121,7 +126,7 @@ func (n *Note) Adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.Owner != "" && e.Owner != owner {
+		if e.Status != Detached && e.Owner != "" && e.Owner != owner {
 			if is, err := alive(context.Background(), t.s.fs, t.s.dir, e.Owner); err != nil || is {
 				return errors.Join(fmt.Errorf("%w: %s", ErrOwned, n.RelPath()), err)
 			}

@@ -86,11 +86,18 @@ func TestUnfinished_DetachedNotesOfAClosedSession(t *testing.T) {
 	note := reserve(t, s, "scout")
 	finalize(t, note, notes.Outcome{Status: notes.Detached})
 	is.True(!strings.Contains(d.Read(note.RelPath()), "## Shepherd orchestration")) // nothing has ended
-	is.NoErr(s.Close())
-	is.NoErr(s.Close())
+	pending, err := s.Reserve(t.Context(), notes.Plan{Agent: "planner"})
+	is.NoErr(err)
+	finalize(t, pending, notes.Outcome{Status: notes.Detached}) // it has not been handed to anybody
 	left, err := open(t, d.View(), "me").Unfinished(t.Context())
 	is.NoErr(err)
-	is.Equal(len(left), 1)
+	is.Equal(len(left), 1) // though the process lives on
+	is.NoErr(s.Close())
+	is.NoErr(s.Close())
+	left, err = open(t, d.View(), "me").Unfinished(t.Context())
+	is.NoErr(err)
+	is.Equal(len(left), 2)
+	is.Equal(left[1].Status, notes.Pending)
 	finalize(t, left[0].Note, notes.Outcome{Status: notes.Completed, Text: "it had finished"})
 	text, err := note.Text()
 	is.NoErr(err)
