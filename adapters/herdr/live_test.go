@@ -5,6 +5,7 @@ package herdr_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/pi-shepherd/go-shepherd/adapters/pi"
 	"github.com/pi-shepherd/go-shepherd/lifecycle"
 	"github.com/pi-shepherd/go-shepherd/lifecycle/lifecycletest"
+	"github.com/pi-shepherd/go-shepherd/shepherd"
 )
 
 // The live suite: a real Herdr from PATH, with directories of its own, so that neither the
@@ -100,24 +102,26 @@ func (s *liveServer) start() {
 	ended := make(chan struct{})
 	s.ended = ended
 	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(ended) }(s.cmd)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := s.call("session.snapshot", map[string]any{}); err == nil {
-			return
-		} else if time.Now().After(end) {
-			s.t.Fatalf("herdr server does not answer: %v", err)
-		}
-	}
+	s.answers()
 }
 
-// stop stops the server, whose panes end with it.
+// stop stops the server, whose panes end with it. After a handoff it is another process than
+// the one that was started, so its socket says when it has ended.
 func (s *liveServer) stop() {
 	_, _ = s.call("server.stop", map[string]any{})
-	select {
-	case <-s.ended:
-	case <-time.After(10 * time.Second):
-		_ = s.cmd.Process.Kill()
-		<-s.ended
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("unix", s.socket); err == nil {
+			c.Close()
+			continue
+		}
+		select {
+		case <-s.ended:
+			return
+		default:
+		}
 	}
+	_ = s.cmd.Process.Kill()
+	<-s.ended
 }
 
 // call is a request as anybody could send it.
@@ -231,4 +235,79 @@ func TestLive_KeepsLifecyclesContract_WithoutALink(t *testing.T) {
 	})
 }
 
-var _ lifecycle.Herdr = (*herdr.Herdr)(nil)
+// What happens to panes and servers, and what becomes of a prompt then.
+func TestLive_Faults(t *testing.T) {
+	s := live(t)
+	for _, test := range []struct {
+		name string
+		f    func(w *world)
+	}{
+		{"a pane moved to another workspace is followed", func(w *world) {
+			scout, pane := w.start("scout")
+			p := w.prompt(scout, "slow 1s moved")
+			s.must("workspace.create", map[string]any{"cwd": s.dir, "label": "elsewhere"})
+			space := w.panes()[len(w.panes())-1]
+			space, _, _ = strings.Cut(space, ":")
+			s.must("pane.move", map[string]any{"pane_id": pane, "destination": map[string]any{"type": "new_tab", "workspace_id": space}})
+			w.ends(p, shepherd.StatusDone, "moved")
+			w.ends(w.prompt(scout, "say again"), shepherd.StatusDone, "again")
+			before := len(w.panes())
+			w.NoErr(w.sh.CloseAgent(w.Context(), scout))
+			w.Equal(len(w.panes()), before-1)
+		}},
+		{"a pane closed by hand", func(w *world) {
+			scout, pane := w.start("scout")
+			p := w.prompt(scout, "hang")
+			s.must("pane.close", map[string]any{"pane_id": pane})
+			w.endsBadly(p)
+			w.NoErr(w.sh.CloseAgent(w.Context(), scout))
+		}},
+		{"a program that is not there", func(w *world) {
+			before := w.panes()
+			s.program("pi", "exit 127\n")
+			_, err := w.sh.Start(w.Context(), shepherd.Spec{Name: "scout"})
+			w.True(errors.Is(err, herdr.ErrStart))
+			w.Equal(w.panes(), before)
+		}},
+		{"a live handoff", func(w *world) {
+			scout, _ := w.start("scout")
+			p := w.prompt(scout, "slow 3s through it all")
+			s.must("server.live_handoff", map[string]any{})
+			w.ends(p, shepherd.StatusDone, "through it all")
+			s.answers()
+			w.ends(w.prompt(scout, "say after"), shepherd.StatusDone, "after")
+			before := len(w.panes())
+			w.NoErr(w.sh.CloseAgent(w.Context(), scout))
+			w.Equal(len(w.panes()), before-1) // it was ours still
+		}},
+		{"the server stops, and another one has a pane of that name", func(w *world) {
+			scout, _ := w.start("scout")
+			p := w.prompt(scout, "hang")
+			w.state(scout, lifecycle.Working)
+			s.stop()
+			w.endsBadly(p)
+			s.start()
+			before := w.panes()
+			w.NoErr(w.sh.CloseAgent(w.Context(), scout))
+			w.Equal(w.panes(), before) // which is not ours
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := s.world(t)
+			w.begin()
+			test.f(w)
+		})
+	}
+}
+
+// answers waits until there is a server that answers.
+func (s *liveServer) answers() {
+	s.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := s.call("session.snapshot", map[string]any{}); err == nil {
+			return
+		} else if time.Now().After(end) {
+			s.t.Fatalf("herdr server does not answer: %v", err)
+		}
+	}
+}

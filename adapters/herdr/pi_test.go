@@ -3,7 +3,7 @@
 package herdr_test
 
 import (
-	"fmt"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +25,12 @@ func withPi(t *testing.T) (*rig, *pitest.Pi) {
 		o.StartTimeout = 60 * time.Second
 	})
 	t.Cleanup(func() {
-		if err := r.herdr.CloseAll(t.Context()); err != nil && t.Context().Err() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		if err := r.herdr.CloseAll(ctx); err != nil {
 			t.Errorf("close all: %v", err)
 		}
+		r.eventually("no child process is left", func() bool { return children() == 0 })
 	})
 	return r, p
 }
@@ -55,5 +58,3 @@ func TestHerdr_KeepsLifecyclesContract_WithRealPi(t *testing.T) {
 		return piHarness(r.herdr, p)
 	})
 }
-
-var _ = fmt.Sprint
