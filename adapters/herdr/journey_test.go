@@ -233,7 +233,7 @@ func aChildsLife(w *world) {
 	scout, pane := w.start("scout")
 	w.ends(w.prompt(scout, "say one"), shepherd.StatusDone, "one")
 
-	w.types(pane, "say for the human")
+	w.types(pane, "slow 1s for the human")
 	w.state(scout, lifecycle.Working)
 	w.state(scout, lifecycle.Idle)
 	w.ends(w.prompt(scout, "say two"), shepherd.StatusDone, "two")

@@ -30,7 +30,7 @@ func withPi(t *testing.T) (*rig, *pitest.Pi) {
 		if err := r.herdr.CloseAll(ctx); err != nil {
 			t.Errorf("close all: %v", err)
 		}
-		r.eventually("no child process is left", func() bool { return children() == 0 })
+		r.eventually("no process is left but the panes' shells", func() bool { return children() == len(r.server.Panes()) })
 	})
 	return r, p
 }
