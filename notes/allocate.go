@@ -71,7 +71,7 @@ func (b *binder) create(ctx context.Context, known *directory, old found) (found
 			return found{}, fmt.Errorf("notes: allocate a session: %w", err)
 		}
 	}
-	f := found{dir: sessionDir(rec.Number, rec.Slug), rec: rec}
+	f := found{dir: sessionDir(rec.Number, rec.Slug), rec: rec, made: true}
 	dir := path.Join(sessionsDir, f.dir)
 	rec.locate(b.FS, dir)
 	known.add(f.dir, b.hash)

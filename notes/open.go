@@ -99,6 +99,9 @@ func Open(ctx context.Context, c Config) (*Session, error) {
 		}
 	}
 	s := b.session(found)
+	if found.made {
+		return s, nil
+	}
 	if err := s.refresh(ctx, found.rec); err != nil {
 		return nil, err
 	}
@@ -117,6 +120,7 @@ type found struct {
 	dir  string  // the directory's name
 	rec  *record // nil if there is no session
 	lost error   // why the one that was there is not attached; nil if there never was one
+	made bool    // just now
 }
 
 // session makes the handle.

@@ -24,7 +24,8 @@ type FS interface {
 	// directory survives a crash of the machine.
 	Mkdir(name string) error
 
-	// MkdirAll makes a directory and what is missing above it. Durable like Mkdir.
+	// MkdirAll makes a directory and what is missing above it. Durable like Mkdir, also what
+	// was there already: whoever made it may have died before it was synced.
 	MkdirAll(name string) error
 
 	// Create writes a new file, whole or not at all, for readers and for crashes. Of many

@@ -81,12 +81,19 @@ func (r *record) corruption() error {
 }
 
 // refresh brings a resumed session's files up to date: the paths, if the project was moved,
-// and the index, if a crash left it behind.
+// and the index, if a crash left it behind. A session without notes is written once more,
+// because whoever allocated it may have died, or failed, before it was durable; a note shows
+// that it is.
 func (s *Session) refresh(ctx context.Context, rec *record) error {
 	here := *rec
-	if here.locate(s.fs, s.dir); here.Parent.ProjectRoot != rec.Parent.ProjectRoot || here.Path != rec.Path || here.RelPath != rec.RelPath {
+	here.locate(s.fs, s.dir)
+	moved := here.Parent.ProjectRoot != rec.Parent.ProjectRoot || here.Path != rec.Path || here.RelPath != rec.RelPath
+	if moved || len(rec.notes) == 0 {
 		return s.transact(ctx, nil, func(t *tx) error {
-			t.stage(func(r *record) { r.locate(s.fs, s.dir) })
+			t.stage(func(r *record) {
+				r.locate(s.fs, s.dir)
+				r.Updated.Time = r.Updated.Add(time.Millisecond)
+			})
 			return nil
 		})
 	}

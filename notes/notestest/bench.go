@@ -188,6 +188,7 @@ func forge(b *testing.B, fsys notes.FS, n int) {
 	ctx := context.Background()
 	s, err := notes.Open(ctx, notes.Config{FS: fsys, Parent: notes.Identity("bench"), SessionName: "bench"})
 	check(b, err)
+	live(b, s, 0) // a session that is in use
 	record := string(must(fsys.ReadFile(s.RelPath() + "/session.json"))(b))
 	hash := strings.SplitN(strings.SplitN(record, "sha256:", 2)[1], `"`, 2)[0]
 	for i := 2; i <= n; i++ {

@@ -120,7 +120,10 @@ func (v *View) MkdirAll(name string) error {
 		n, err := v.d.find(name[:i])
 		v.d.mu.Unlock()
 		switch {
-		case err == nil && n.isDir():
+		case err == nil && n.isDir(): // whoever made it may have died before it was synced
+			if err := v.syncDir("mkdir", name[:i]); err != nil {
+				return err
+			}
 			continue
 		case err == nil:
 			err = errNotDir
