@@ -154,7 +154,6 @@ func (r *rig) until(t lifecycle.Target, what string, is func(lifecycle.Observati
 }
 
 func working(o lifecycle.Observation) bool { return o.State == lifecycle.Working }
-func gone(o lifecycle.Observation) bool    { return o.State == lifecycle.Gone }
 
 // eventually polls for what is outside of the program.
 func (r *rig) eventually(what string, is func() bool) {

@@ -48,10 +48,12 @@ type Files interface {
 	MkdirAll(name string) error
 	Update(name string, change func(old []byte) ([]byte, error)) error
 	ReadFile(name string) ([]byte, error)
+	Lock(ctx context.Context, name string) (unlock func() error, err error)
 }
 
 // FileStore returns a store in the JSON file of that name, ".shepherd/herdr.json" for
-// example. Its parent directory is made when the first record is.
+// example. Its parent directory is made when the first record is. Changes are made under a
+// lock beside it, which is waited for at most 10 s.
 func FileStore(files Files, name string) Store { return &fileStore{files, name} }
 
 type fileStore struct {
@@ -91,7 +93,15 @@ func (s *fileStore) Delete(key string) error {
 	return err
 }
 
-func (s *fileStore) change(edit func([]Record) []Record) error {
+// change edits the records under the lock: an update alone does not exclude another one.
+func (s *fileStore) change(edit func([]Record) []Record) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	unlock, err := s.files.Lock(ctx, s.name+".lock")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	return s.files.Update(s.name, func(old []byte) ([]byte, error) {
 		f, err := s.decode(old)
 		if err != nil {
