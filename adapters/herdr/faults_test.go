@@ -110,6 +110,17 @@ func TestAPromptWhoseAnswerIsLost_IsObservedAndNotSentAgain(t *testing.T) {
 	is.Equal(r.server.Requests()["agent.prompt"], 1)
 }
 
+func TestAPromptThatIsNeverAnsweredNorCarriedOut_TimesOut(t *testing.T) {
+	is := is.New(t)
+	r := start(t, herdrtest.Options{}, false, func(o *herdr.Options) { o.CallTimeout = 200 * time.Millisecond })
+	id, _ := r.agent()
+	r.server.Fail("agent.prompt", 1, herdrtest.Hang)
+	res := r.settles(r.prompt(id, "say it"), lifecycle.StatusTimeout)
+	is.True(strings.Contains(res.Error, "no sign of a start"))
+	is.Equal(r.server.Requests()["agent.prompt"], 1)
+	is.Equal(len(r.received()), 0)
+}
+
 func TestAPromptToAnAgentThatIsNotQuiteReady_Waits(t *testing.T) {
 	is := is.New(t)
 	r := start(t, herdrtest.Options{}, false)

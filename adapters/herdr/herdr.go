@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pi-shepherd/go-shepherd/lifecycle"
@@ -29,12 +30,15 @@ type Herdr struct {
 	watcher *watcher                 // while there are agents
 
 	serverMu  sync.Mutex // one look for a server, and one start of one, at a time
-	serverOK  bool
+	serverOK  atomic.Bool
 	ownMu     sync.Mutex // making the workspace for agents of a plain terminal
 	workspace string
 }
 
-var _ lifecycle.Herdr = (*Herdr)(nil)
+var (
+	_ lifecycle.Herdr        = (*Herdr)(nil)
+	_ lifecycle.OutputReader = (*Herdr)(nil)
+)
 
 // New returns a Herdr. It connects to nothing and starts nothing. Whoever has called New ends
 // it with CloseAll or Detach.

@@ -44,6 +44,18 @@ func TestLaunch_IntoABusyShell_TriesAgain(t *testing.T) {
 	is.Equal(r.server.Requests()["workspace.create"], 1) // the same pane, tried again
 }
 
+func TestLaunch_IntoAShellThatReadsItsFilesFor3s(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it takes 3 s")
+	}
+	is := is.New(t)
+	r := start(t, herdrtest.Options{ShellAfter: 3 * time.Second}, true)
+	begun := time.Now()
+	_, err := r.launch(lifecycle.Spec{})
+	is.NoErr(err)
+	is.True(time.Since(begun) >= 3*time.Second)
+}
+
 func TestLaunch_IntoAShellThatStaysBusy_IsACleanError(t *testing.T) {
 	is := is.New(t)
 	r := start(t, herdrtest.Options{ShellAfter: time.Hour}, true, func(o *herdr.Options) { o.StartTimeout = 500 * time.Millisecond })

@@ -69,6 +69,9 @@ func (h *Herdr) makeTabInOwn(ctx context.Context, p placeParams) (paneInfo, erro
 func (h *Herdr) create(ctx context.Context, method string, p placeParams) (paneInfo, error) {
 	var r placeResult
 	err := h.client.call(context.WithoutCancel(ctx), method, p, &r)
+	if err == nil && p.WorkspaceID != "" && r.RootPane.WorkspaceID != p.WorkspaceID {
+		return r.RootPane, fmt.Errorf("%w: pane %s was made in workspace %s, not in %s", ErrStart, r.RootPane.PaneID, r.RootPane.WorkspaceID, p.WorkspaceID)
+	}
 	if !errors.Is(err, ErrNoAnswer) {
 		return r.RootPane, err
 	}
@@ -122,7 +125,7 @@ func (h *Herdr) split(ctx context.Context, p placeParams) (paneInfo, error) {
 		return paneInfo{}, err
 	}
 	if r.Pane.WorkspaceID != beside.WorkspaceID {
-		return r.Pane, fmt.Errorf("pane %s was made in workspace %s, not beside %s", r.Pane.PaneID, r.Pane.WorkspaceID, beside.PaneID)
+		return r.Pane, fmt.Errorf("%w: pane %s was made in workspace %s, not beside %s", ErrStart, r.Pane.PaneID, r.Pane.WorkspaceID, beside.PaneID)
 	}
 	return r.Pane, nil
 }

@@ -19,7 +19,7 @@ func (h *Herdr) reach(ctx context.Context) error {
 	if h.noSock != nil {
 		return h.noSock
 	}
-	if h.serverOK {
+	if h.serverOK.Load() {
 		return nil
 	}
 	p, err := h.ping(ctx)
@@ -37,16 +37,12 @@ func (h *Herdr) reach(ctx context.Context) error {
 	if p.Protocol > testProtocol {
 		h.o.Logger.Warn("this Herdr is newer than what was tried", "version", p.Version, "protocol", p.Protocol, "tried", testProtocol)
 	}
-	h.serverOK = true
+	h.serverOK.Store(true)
 	return nil
 }
 
 // lost: who is at the socket has to be asked again.
-func (h *Herdr) lost() {
-	h.serverMu.Lock()
-	defer h.serverMu.Unlock()
-	h.serverOK = false
-}
+func (h *Herdr) lost() { h.serverOK.Store(false) }
 
 func (h *Herdr) ping(ctx context.Context) (p pong, err error) {
 	err = h.client.call(ctx, "ping", none{}, &p)

@@ -223,7 +223,10 @@ func (h *Herdr) Prune(ctx context.Context) ([]Record, error) {
 
 func (h *Herdr) prune(ctx context.Context, r Record) error {
 	a := h.recorded(r)
-	if r.Dir != "" && h.o.Links != nil {
+	if r.Dir != "" && h.o.Links == nil {
+		return fmt.Errorf("%w: its directory %s is for Options.Links to remove", lifecycle.ErrInvalid, r.Dir)
+	}
+	if r.Dir != "" {
 		l, err := h.o.Links.Reopen(ctx, r.Dir, a.heard)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -304,8 +307,8 @@ func (a *agent) resume(ctx context.Context, dir string) error {
 	if err := a.check(ctx, true); err != nil {
 		return err
 	}
-	if err := a.goneErr(); err != nil {
-		return fmt.Errorf("%w: %s", lifecycle.ErrAgentGone, a.gone)
+	if o, _ := a.level.Get(); o.State == lifecycle.Gone {
+		return fmt.Errorf("%w: %s", lifecycle.ErrAgentGone, o.Detail)
 	}
 	a.h.watchedSetChanged()
 	return a.record()

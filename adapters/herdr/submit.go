@@ -88,7 +88,7 @@ func (a *agent) send(ctx context.Context, s lifecycle.Submission) error {
 // typeIn types the prompt into the pane of an agent without a link. The server's answer says
 // that the text is on its way, and no more.
 func (a *agent) typeIn(ctx context.Context, s lifecycle.Submission) error {
-	const patience = 5 * time.Second // with an agent that is not quite ready
+	const patience = 5 * time.Second // with an agent that is not quite ready, however short a call may take
 	if err := a.check(ctx, false); err != nil {
 		return err
 	}
