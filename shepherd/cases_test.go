@@ -11,6 +11,8 @@ import (
 	"github.com/matryer/is"
 	"github.com/pi-shepherd/go-shepherd/adapters/aferofs"
 	"github.com/pi-shepherd/go-shepherd/lifecycle/lifecycletest"
+	"github.com/pi-shepherd/go-shepherd/notes"
+	"github.com/pi-shepherd/go-shepherd/notes/notestest"
 	"github.com/pi-shepherd/go-shepherd/shepherd"
 	"github.com/pi-shepherd/go-shepherd/shepherd/shepherdtest"
 )
@@ -98,6 +100,36 @@ func TestC53WatchedPromptsLeaveNobodyAwake(t *testing.T) {
 		observed := r.Verify.Observed()
 		time.Sleep(24 * time.Hour)
 		r.Equal(r.Verify.Observed(), observed) // before any shutdown, nobody is awake
+	})
+}
+
+func TestNotesOfADeadProcessAreListedAndSayThatNobodyWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		is, disk := is.New(t), notestest.NewDisk()
+		dying := disk.View()
+		parent := shepherd.Config{Parent: shepherd.Parent("the same"), FS: dying}
+		before := shepherdtest.NewOn(t, disk, parent)
+		a, _ := before.Start("scout")
+		p := before.Prompt(a, "x")
+		b, hand := before.Start("planner")
+		q := before.Prompt(b, "x")
+		hand.Finish("done in time")
+		before.WaitOne(q.ID)
+		dying.Kill()
+
+		parent.FS = disk.View()
+		after := shepherdtest.NewOn(t, disk, parent)
+		session, err := after.Session(t.Context())
+		is.NoErr(err)
+		is.Equal(entries(t, disk, session.RelPath), map[string]string{"scout-01.md": "detached", "planner-01.md": "completed"})
+		left, err := after.Unfinished(t.Context())
+		is.NoErr(err)
+		is.Equal(len(left), 1)
+		is.Equal(left[0].PromptID, string(p.ID))
+		is.Equal(left[0].AgentID, string(a))
+		is.Equal(left[0].Pane, "mem:1")
+		is.NoErr(left[0].Finalize(t.Context(), notes.Outcome{Status: notes.Interrupted, Error: "the agent is gone"}))
+		is.Equal(shepherdtest.FrontMatter(disk.Read(p.NoteRelPath), "status"), "interrupted")
 	})
 }
 

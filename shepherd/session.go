@@ -51,6 +51,7 @@ func (s *Shepherd) bind(ctx context.Context) (*notes.Session, error) {
 	if err := session.Recovered(); err != nil {
 		s.config.Logger.Error("note sessions are corrupt and were left alone", "session", session.RelPath(), "err", err)
 	}
+	s.look(ctx, session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -58,6 +59,30 @@ func (s *Shepherd) bind(ctx context.Context) (*notes.Session, error) {
 	}
 	s.session = session
 	return session, nil
+}
+
+// look makes a resumed session's record true: what a dead process left running is detached
+// (ruling R14).
+func (s *Shepherd) look(ctx context.Context, session *notes.Session) {
+	left, err := session.Unfinished(ctx)
+	switch {
+	case err != nil:
+		s.config.Logger.Warn("could not look for unfinished notes", "session", session.RelPath(), "err", err)
+	case len(left) > 0:
+		s.config.Logger.Warn("notes were left unfinished", "session", session.RelPath(), "notes", len(left))
+	}
+}
+
+// Unfinished lists the notes of this parent that a process which died or closed left before
+// their prompts had ended, with what is needed to look at their agents (ruling R14). Each
+// can be finalised, as interrupted if its agent is gone. It binds the note session first,
+// if need be; ctx and errors are those of [Shepherd.Session].
+func (s *Shepherd) Unfinished(ctx context.Context) ([]Unfinished, error) {
+	session, err := s.bind(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return session.Unfinished(ctx)
 }
 
 func (s *Shepherd) bound() (*notes.Session, error) {

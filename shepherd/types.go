@@ -25,6 +25,8 @@ type (
 	Completion   = watch.Completion
 	Undelivered  = watch.Undelivered
 	NotifierFunc = watch.NotifierFunc
+
+	Unfinished = notes.Unfinished
 )
 
 // How a prompt can end.
