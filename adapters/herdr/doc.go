@@ -1,5 +1,5 @@
 // Package herdr runs agents in panes of a Herdr server, over its socket. It implements
-// [lifecycle.Herdr] and starts no process of its own.
+// [lifecycle.Herdr] and starts no process of its own, but for a server if it is asked to.
 //
 //	h := herdr.New(herdr.Options{Links: pi.Links()})
 //	defer h.Detach()
@@ -42,16 +42,27 @@
 //   - Values go to Herdr as JSON and never through a shell, but for Spec.Args, which Herdr
 //     types into the pane's shell, quoted; control characters are refused there.
 //
-// Protocols from 17 (Herdr 0.7.5) on are accepted, 20 (0.8) was tried, newer ones are never
-// refused.
+// Protocols from 17 (Herdr 0.7.5) on are accepted, 19 and 20 (0.8) were tried, newer ones are
+// never refused.
+//
+// # Trying it
+//
+// The tests run on herdrtest's fake server, with scripted agents and, where `make pi` has
+// installed one, with real pi children in pseudo-terminals. With a herdr on PATH
+//
+//	go test ./adapters/herdr -run Live -v
+//
+// runs lifecycle's suite, the watcher spec's list and the faults on that one, in directories
+// of its own; without one it is skipped.
 //
 // # Goroutines
 //
-//	goroutine                      started by          ends when                waited for by
-//	lifecycle subscription + reader  the first agent     the last one is closed   Close, CloseAll, Detach
-//	status subscription + reader     the first agent     the last one is closed   likewise
-//	reading of everything            the first agent     the last one is closed   likewise
-//	reading of one pane              an event            it is read               CloseAll, Detach
-//	looks after a lost link          the link's loss     3.3 s later at most      CloseAll, Detach
-//	one Enter                        Submit, no link     5 s later, or work seen  CloseAll, Detach
+//	goroutine                        started by        ends when                waited for by
+//	lifecycle subscription + reader  the first agent   the last one is closed   Close, CloseAll, Detach
+//	status subscription + reader     the first agent   the last one is closed   likewise
+//	reading of everything            the first agent   the last one is closed   likewise
+//	reading of one pane              an event          it is read               CloseAll, Detach
+//	looks after a lost link          the link's loss   3.3 s later at most      CloseAll, Detach
+//	one Enter                        Submit, no link   5 s later, or work seen  CloseAll, Detach
+//	wait for a started server        Launch            that server ends         nobody: it is not ours
 package herdr

@@ -207,7 +207,7 @@ func TestTheServerRestarts_AndThePaneOfThatNameIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestTheServerIsHandedOver_AndTheProgramLivesOn(t *testing.T) {
+func TestTheServerIsHandedOver_UnderARunningProgram(t *testing.T) {
 	for _, linked := range []bool{true, false} {
 		is := is.New(t)
 		r := start(t, herdrtest.Options{}, linked, reconcile(200*time.Millisecond))

@@ -78,8 +78,8 @@ func live(t *testing.T) *liveServer {
 		s.stop()
 		os.RemoveAll(dir)
 	})
-	version, _ := exec.Command("herdr", "--version").Output()
-	t.Logf("live: %s", strings.TrimSpace(string(version)))
+	pong, err := s.call("ping", map[string]any{})
+	t.Logf("live: %s %v", pong, err)
 	return s
 }
 
