@@ -41,8 +41,11 @@ func Example() {
 	check(err)
 	prompt, err := sh.Prompt(ctx, scout, "Where is the retry policy decided?")
 	check(err)
-	_, err = sh.Watch(ctx, prompt.ID) // returns at once, as Prompt did
+	watch, err := sh.Watch(ctx, prompt.ID) // returns at once, as Prompt did
 	check(err)
+	for _, c := range watch.Completed { // it was that fast: the notifier is not told
+		told <- c
+	}
 	c := <-told // your own work goes here; the notifier is called when it is done
 	fmt.Println("told:", c.Agent, c.Status)
 	results, err := sh.Wait(ctx, prompt.ID) // or block, at any time, as often as you like

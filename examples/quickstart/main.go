@@ -106,6 +106,9 @@ func work(ctx context.Context, sh *shepherd.Shepherd, told <-chan shepherd.Compl
 		return err
 	}
 	say("prompted both; the watch returned at once, %d pending", len(watch.Pending))
+	for _, c := range watch.Completed { // a fast agent: the notifier is not told of these
+		say("settled by then: %s %s\n          %q", c.Agent, c.Status, c.Text+c.Error)
+	}
 
 	if err := ownWork(ctx, told, len(watch.Pending)); err != nil {
 		return err
