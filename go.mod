@@ -13,4 +13,9 @@ require (
 	golang.org/x/sys v0.47.0
 )
 
-require golang.org/x/text v0.28.0 // indirect
+require (
+	github.com/creachadair/jrpc2 v1.3.5 // indirect
+	github.com/creachadair/mds v0.26.1 // indirect
+	golang.org/x/sync v0.19.0 // indirect
+	golang.org/x/text v0.28.0 // indirect
+)
