@@ -1,0 +1,228 @@
+package pi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pi-shepherd/go-shepherd/lifecycle"
+	"github.com/pi-shepherd/go-shepherd/shepherd"
+	"github.com/pi-shepherd/go-shepherd/watch"
+)
+
+// call carries out a tool call of the parent's model.
+func (s *hostSession) call(ctx context.Context, p bridgeCall) (bridgeResult, error) {
+	s.parent.update("", p.Model)
+	tool, ok := s.tools[p.Name]
+	if !ok {
+		return bridgeResult{}, fmt.Errorf("there is no tool %q in this shepherd-pi", p.Name)
+	}
+	r := tool.Call(ctx, p.Args)
+	if r.Details == nil {
+		r.Details = map[string]any{}
+	}
+	return bridgeResult{Text: r.Text, Details: r.Details, IsError: r.IsError, ReturnCode: r.ReturnCode}, nil
+}
+
+// allTools are shepherd's own, three of them with a little bookkeeping, and the host's.
+func (s *hostSession) allTools() map[string]shepherd.Tool {
+	all := map[string]shepherd.Tool{}
+	for _, t := range append(s.sh.Tools(), s.hostTools()...) {
+		call := t.Call
+		switch t.Name {
+		case "shepherd_start":
+			t.Call = func(ctx context.Context, args json.RawMessage) shepherd.ToolResult { return s.started(call(ctx, args)) }
+		case "shepherd_prompt":
+			t.Call = func(ctx context.Context, args json.RawMessage) shepherd.ToolResult {
+				return s.prompted(call(ctx, args))
+			}
+		case "shepherd_watch":
+			t.Call = func(ctx context.Context, args json.RawMessage) shepherd.ToolResult {
+				s.watching.Lock()
+				defer s.watching.Unlock()
+				return s.watched(call(ctx, args))
+			}
+		}
+		all[t.Name] = t
+	}
+	return all
+}
+
+// started makes the ledger, by which a later host knows that there is something to look
+// after, and says once where children live.
+func (s *hostSession) started(r shepherd.ToolResult) shepherd.ToolResult {
+	s.tellHerd()
+	if r.IsError {
+		return r
+	}
+	if _, err := s.ledger.take(context.Background(), true); err != nil {
+		s.host.o.Logger.Error("no ledger: a notice may be lost with its process", "err", err)
+	}
+	s.mu.Lock()
+	said := s.placed
+	s.placed = true
+	s.mu.Unlock()
+	if end := strings.LastIndex(r.Text, "\n   return code:"); !said && end >= 0 && s.parts.Place != "" {
+		r.Text = r.Text[:end] + "\n   agents live in: " + s.parts.Place + r.Text[end:]
+		r.Details["place"] = s.parts.Place
+	}
+	return r
+}
+
+func (s *hostSession) prompted(r shepherd.ToolResult) shepherd.ToolResult {
+	id, _ := r.Details["promptId"].(lifecycle.PromptID)
+	agent, _ := r.Details["agentId"].(lifecycle.AgentID)
+	path, _ := r.Details["notePath"].(string)
+	if id != "" {
+		p := bridgePrompt{ID: id, AgentID: agent, NotePath: path, Started: time.Now()}
+		if st, err := s.sh.Status(agent); err == nil {
+			p.Agent, p.Label = st.Name, st.Label
+			if st.PromptID == id {
+				p.Started = st.Submitted
+			}
+		}
+		s.mu.Lock()
+		s.prompts[id], s.newest[agent] = p, id
+		s.mu.Unlock()
+	}
+	s.tellHerd()
+	return r
+}
+
+// watched records a new watch on both sides of the bridge, before its first notice.
+func (s *hostSession) watched(r shepherd.ToolResult) shepherd.ToolResult {
+	id, _ := r.Details["watcherId"].(watch.ID)
+	if id == "" {
+		return r
+	}
+	pending, _ := r.Details["pending"].([]lifecycle.PromptID)
+	s.mu.Lock()
+	w := bridgeWatch{ID: id, Order: s.nextOrder()}
+	s.orders[id] = w.Order
+	for _, p := range pending {
+		known, ok := s.prompts[p]
+		if !ok {
+			known.ID = p
+		}
+		w.Prompts = append(w.Prompts, known)
+	}
+	if len(pending) > 0 {
+		s.watches[id] = w
+	}
+	s.mu.Unlock()
+	if len(pending) > 0 {
+		s.host.push("watch", w)
+	}
+	return r
+}
+
+// nextOrder is called with the lock held.
+func (s *hostSession) nextOrder() int {
+	order := 0
+	for _, o := range s.orders {
+		order = max(order, o)
+	}
+	return order + 1
+}
+
+// hostTools are the tools that only a host has.
+func (s *hostSession) hostTools() []shepherd.Tool {
+	none := `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
+	return []shepherd.Tool{
+		{Name: "shepherd_agents", Description: "List the kinds of agents that shepherd_start knows, with what they are good for and where each is defined.", Schema: json.RawMessage(none), Call: s.toolAgents},
+		{Name: "shepherd_herd", Description: "Show the whole herd: every child agent of this session, what it is doing and for how long, and how its last prompt ended.", Schema: json.RawMessage(none), Call: s.toolHerd},
+		{Name: "shepherd_read", Description: "Look at the end of what a child agent has been saying, while it works or afterwards. Its final answer comes with shepherd_watch or shepherd_wait.", Schema: json.RawMessage(`{"type":"object","properties":{"id":{"description":"the agent id that shepherd_start returned","type":"string"},"lines":{"description":"at most so many lines from the end; default 40","type":"number","exclusiveMinimum":0,"maximum":1000}},"required":["id"],"additionalProperties":false}`), Call: s.toolRead},
+		{Name: "shepherd_prune", Description: "Close what earlier, dead processes of this very session have left running, and nothing else.", Schema: json.RawMessage(none), Call: s.toolPrune},
+	}
+}
+
+func (s *hostSession) toolAgents(ctx context.Context, call json.RawMessage) shepherd.ToolResult {
+	var found []Definition
+	if err := hostArgs(call, &struct{}{}); err != nil {
+		return hostFailure("shepherd_agents", call, err)
+	}
+	if s.parts.Agents != nil {
+		var err error
+		if found, err = s.parts.Agents(ctx); err != nil {
+			return hostFailure("shepherd_agents", call, err)
+		}
+	}
+	list := []any{}
+	for _, d := range found {
+		list = append(list, hostFields{{"agent", d.Name}, {"description", d.Description}, {"model", orWord(d.Model, "as the parent")}, {"source", d.Source}})
+	}
+	service := fmt.Sprintf("%d agents are defined.", len(list))
+	if s.parts.Agents == nil {
+		service = "no agents are defined; shepherd_start takes any name, and what it does is up to your prompt."
+	}
+	return hostResult(service, "shepherd_agents", call, list, nil)
+}
+
+func (s *hostSession) toolHerd(_ context.Context, call json.RawMessage) shepherd.ToolResult {
+	if err := hostArgs(call, &struct{}{}); err != nil {
+		return hostFailure("shepherd_herd", call, err)
+	}
+	list := []any{}
+	for _, c := range s.children() {
+		list = append(list, hostFields{{"agentId", c.ID}, {"agent", c.Agent}, {"label", c.Label}, {"state", c.State}, {"for", c.age().String()}})
+	}
+	service := fmt.Sprintf("%d agents in the herd.", len(list))
+	return hostResult(service, "shepherd_herd", call, list, hostFields{{"agents live in", s.parts.Place}})
+}
+
+func (s *hostSession) toolRead(ctx context.Context, call json.RawMessage) shepherd.ToolResult {
+	args := struct {
+		ID    lifecycle.AgentID `json:"id"`
+		Lines *float64          `json:"lines"`
+	}{}
+	err := hostArgs(call, &args)
+	if err == nil && (args.ID == "" || args.ID == "null") {
+		err = fmt.Errorf("%w: argument \"id\" is missing; expected: the agent id that shepherd_start returned", shepherd.ErrInvalid)
+	}
+	lines := 40
+	if args.Lines != nil {
+		lines = int(*args.Lines)
+	}
+	if err == nil && (lines < 1 || lines > 1000) {
+		err = fmt.Errorf("%w: argument \"lines\" is not a number from 1 to 1000", shepherd.ErrInvalid)
+	}
+	var text string
+	if err == nil {
+		text, err = s.sh.Recent(ctx, args.ID)
+	}
+	if err != nil {
+		return hostFailure("shepherd_read", call, err)
+	}
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return hostResult("recent output of "+string(args.ID), "shepherd_read", call, cutText(strings.Join(all, "\n"), ""), hostFields{{"agent id", args.ID}})
+}
+
+func (s *hostSession) toolPrune(ctx context.Context, call json.RawMessage) shepherd.ToolResult {
+	if err := hostArgs(call, &struct{}{}); err != nil {
+		return hostFailure("shepherd_prune", call, err)
+	}
+	var gone []string
+	if s.parts.Prune != nil {
+		var err error
+		if gone, err = s.parts.Prune(ctx); err != nil {
+			return hostFailure("shepherd_prune", call, err)
+		}
+	}
+	list := []any{}
+	for _, g := range gone {
+		list = append(list, g)
+	}
+	return hostResult(fmt.Sprintf("closed %d orphans.", len(list)), "shepherd_prune", call, list, nil)
+}
+
+func orWord(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
