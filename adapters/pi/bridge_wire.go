@@ -51,6 +51,7 @@ type bridgeSession struct {
 	Seen      []watch.NotificationID `json:"seen"`      // notices that stand in the session
 	Watches   []bridgeWatch          `json:"watches"`   // on a restart: those that have something open
 	Ephemeral string                 `json:"ephemeral"` // on a restart: what the answer said
+	Program   []string               `json:"program"`   // how pi itself was started, if that is known
 }
 
 type bridgeEntered struct {

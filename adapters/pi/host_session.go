@@ -22,6 +22,7 @@ type Parent struct {
 	File    string         // the session's file; "": pi keeps none
 	Dir     string         // pi's working directory: the project
 	Key     notes.Identity // who gives the orders: the same after a restart, unless File is ""
+	Program []string       // how this pi was started: program and leading arguments; nil: not known
 
 	host *host
 	mu   sync.Mutex
@@ -97,7 +98,7 @@ type hostSession struct {
 }
 
 func openSession(ctx context.Context, h *host, p bridgeSession) (*hostSession, error) {
-	parent := &Parent{Session: p.ID, File: p.File, Dir: p.Dir, Key: notes.Identity("pi:" + p.ID), host: h, mode: p.Mode, now: p.Model}
+	parent := &Parent{Session: p.ID, File: p.File, Dir: p.Dir, Key: notes.Identity("pi:" + p.ID), Program: p.Program, host: h, mode: p.Mode, now: p.Model}
 	switch {
 	case p.File == "" && p.Ephemeral != "":
 		parent.Key = notes.Identity(p.Ephemeral)
