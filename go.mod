@@ -3,6 +3,7 @@ module github.com/pi-shepherd/go-shepherd
 go 1.25.0
 
 require (
+	github.com/creachadair/jrpc2 v1.3.5
 	github.com/creack/pty v1.1.24
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gofrs/flock v0.13.1
@@ -14,7 +15,6 @@ require (
 )
 
 require (
-	github.com/creachadair/jrpc2 v1.3.5 // indirect
 	github.com/creachadair/mds v0.26.1 // indirect
 	golang.org/x/sync v0.19.0 // indirect
 	golang.org/x/text v0.28.0 // indirect

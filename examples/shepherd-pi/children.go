@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/pi-shepherd/go-shepherd/adapters/aferofs"
+	"github.com/pi-shepherd/go-shepherd/adapters/agentdir"
 	"github.com/pi-shepherd/go-shepherd/adapters/headless"
 	"github.com/pi-shepherd/go-shepherd/adapters/herdr"
 	"github.com/pi-shepherd/go-shepherd/adapters/pi"
-	"github.com/pi-shepherd/go-shepherd/lifecycle"
 	"github.com/pi-shepherd/go-shepherd/shepherd"
 )
 
@@ -19,13 +19,19 @@ type children struct {
 	panes   bool
 	why     string   // in a few words
 	childPi []string // what headless agents run; nil: the parent's own pi
+	scope   agentdir.Scope
 }
 
 // childrenFrom reads the settings: inside Herdr agents live in panes, elsewhere headless,
 // unless SHEPHERD_CHILDREN says otherwise.
 func childrenFrom(getenv func(string) string) (children, error) {
 	inHerdr := getenv("HERDR_ENV") == "1" && getenv("HERDR_SOCKET_PATH") != ""
-	c := children{childPi: strings.Fields(getenv("SHEPHERD_CHILD_PI"))}
+	c := children{childPi: strings.Fields(getenv("SHEPHERD_CHILD_PI")), scope: agentdir.Scope(getenv("SHEPHERD_AGENTS"))}
+	switch c.scope {
+	case "", agentdir.ScopeUser, agentdir.ScopeProject, agentdir.ScopeBoth:
+	default:
+		return c, fmt.Errorf("SHEPHERD_AGENTS=%q: there are user, project and both", c.scope)
+	}
 	switch setting := getenv("SHEPHERD_CHILDREN"); setting {
 	case "", "auto":
 		c.panes = inHerdr
@@ -62,8 +68,10 @@ func (c children) headless(p *pi.Parent, files *aferofs.FS, log *slog.Logger) pi
 		command = append(append([]string{}, p.Program...), command[1:]...)
 	}
 	herd := headless.New(headless.Options{Command: command, Dir: p.Dir, Logger: log})
+	agents := &defined{Herdr: herd, parent: p, scope: c.scope, trusted: map[string]bool{}}
 	return pi.Parts{
-		Config: shepherd.Config{Herdr: asParent{herd, p}, FS: files},
+		Config: shepherd.Config{Herdr: agents, FS: files},
+		Agents: agents.list,
 		Place:  "headless processes, out of sight (" + c.why + ")",
 		Close:  herd.CloseAll,
 	}
@@ -75,8 +83,10 @@ func (c children) inPanes(p *pi.Parent, files *aferofs.FS, log *slog.Logger) pi.
 		Links: pi.Links(), Dir: p.Dir, Logger: log,
 		Store: herdr.FileStore(files, ".shepherd/herdr.json"), Parent: p.Session,
 	})
+	agents := &defined{Herdr: herd, parent: p, scope: c.scope, tools: []string{"shepherd_done"}, trusted: map[string]bool{}}
 	return pi.Parts{
-		Config: shepherd.Config{Herdr: asParent{herd, p}, FS: files},
+		Config: shepherd.Config{Herdr: agents, FS: files},
+		Agents: agents.list,
 		Place:  "panes of Herdr (" + c.why + ")",
 		Prune: func(ctx context.Context) ([]string, error) {
 			gone, err := herd.Prune(ctx)
@@ -88,22 +98,4 @@ func (c children) inPanes(p *pi.Parent, files *aferofs.FS, log *slog.Logger) pi.
 		},
 		Close: func(context.Context) error { return herd.Detach() },
 	}
-}
-
-// asParent starts agents with the model that their parent uses at that moment.
-type asParent struct {
-	lifecycle.Herdr
-	parent *pi.Parent
-}
-
-func (h asParent) Launch(ctx context.Context, s lifecycle.Spec) (lifecycle.Target, error) {
-	if model := h.parent.Model(); model != "" {
-		s.Args = append([]string{"--model", model}, s.Args...)
-	}
-	return h.Herdr.Launch(ctx, s)
-}
-
-// Recent is the Herdr's: both have it.
-func (h asParent) Recent(ctx context.Context, t lifecycle.Target) (string, error) {
-	return h.Herdr.(lifecycle.OutputReader).Recent(ctx, t)
 }

@@ -8,6 +8,8 @@
 //	SHEPHERD_CHILDREN   where agents live: panes (of Herdr), headless, or auto (the default:
 //	                    panes inside Herdr, headless elsewhere)
 //	SHEPHERD_CHILD_PI   the pi that headless agents run; default: the parent's own
+//	SHEPHERD_AGENTS     whose agent definitions are looked for: user (the default), project
+//	                    or both; a project's are used only after the user has agreed
 //
 // With -socket it serves one pi after another on a unix socket instead; then the extension
 // needs SHEPHERD_PI_SOCKET and, as this program does, SHEPHERD_PI_TOKEN.
