@@ -91,6 +91,7 @@ type Bridge = {
 	idleLooks: number; // in a row, with something handed over or held
 
 	host?: Host;
+	booting?: Host; // has not answered the hello yet
 	starting?: Promise<Host>;
 	entered?: Promise<void>; // the host knows the session
 	restarts: number[]; // when
@@ -226,7 +227,7 @@ function end(b: Bridge, reason: string): Promise<void> | undefined {
 		return undefined;
 	}
 	b.quitting = true;
-	return b.host ? b.host.close(goodbye) : undefined;
+	return b.host ? b.host.close(goodbye) : b.booting?.abandon();
 }
 
 /** enter tells the host which session pi shows, and takes what has no receipt yet. */
@@ -551,6 +552,12 @@ class Host {
 		this.#line.end(!answered);
 	}
 
+	/** abandon ends a host that does not even answer the hello. */
+	async abandon(): Promise<void> {
+		this.dead = true;
+		this.#line.end(true);
+	}
+
 	#hear(text: string): void {
 		let m: any;
 		try {
@@ -631,6 +638,18 @@ async function boot(b: Bridge): Promise<Host> {
 			if (fresh && b.host === fresh) lost(b, why);
 		},
 	);
+	b.booting = host;
+	try {
+		await greet(b, host, path);
+	} finally {
+		b.booting = undefined;
+	}
+	fresh = host;
+	b.host = host;
+	return host;
+}
+
+async function greet(b: Bridge, host: Host, path: string): Promise<void> {
 	const hash = createHash("sha256").update(toolFile()).digest("hex");
 	const welcome = await host.call("hello", { protocol: PROTOCOL, token: process.env.SHEPHERD_PI_TOKEN ?? "", tools: hash, pid: process.pid });
 	if (welcome.protocol !== PROTOCOL) {
@@ -639,9 +658,6 @@ async function boot(b: Bridge): Promise<Host> {
 		throw new Error(`shepherd: ${other}: the host speaks bridge protocol ${welcome.protocol}, the extension ${PROTOCOL}. Update with: ${INSTALL}`);
 	}
 	if (welcome.tools !== hash) warn(b, `extension and shepherd-pi ${welcome.version} are of different versions; update with: ${INSTALL}`);
-	fresh = host;
-	b.host = host;
-	return host;
 }
 
 /** find returns the host's program; the error says where it was looked for. */
@@ -1013,7 +1029,7 @@ function itemText(i: Item, text: string, width: number, theme: any): string[] {
 	const rows = [theme.fg("dim", fit(`   ${[i.notePath, i.promptId].filter(Boolean).join(" · ")}`, width))];
 	if (i.error) rows.push(theme.fg("error", fit(`   ${i.error}`, width)));
 	const lines = text === "" ? [] : text.replace(/\n+$/, "").split("\n");
-	for (const line of lines.slice(0, LINES)) rows.push(`   ${fit(line.replaceAll("\t", "    "), width - 3)}`);
+	for (const line of lines.slice(0, LINES)) rows.push(fit(`   ${line.replaceAll("\t", "    ")}`, width));
 	if (lines.length > LINES) rows.push(theme.fg("dim", fit(`   … ${lines.length - LINES} more lines in the note`, width)));
 	return rows;
 }
