@@ -24,6 +24,8 @@ import (
 //	wait N …                call shepherd_wait
 //	call TOOL JSON          call that tool
 //	bash COMMAND            call bash
+//	gate NAME               answer "result of NAME" as soon as the test opens that gate
+//	big WORDS               answer, and claim that the context is nearly full
 //	say WORDS               answer
 //	slow 300ms WORDS        answer word by word over that time
 //	status 401 WORDS        fail with that HTTP status
@@ -33,6 +35,35 @@ type script struct {
 
 	mu       sync.Mutex
 	requests []request
+	gates    map[string]chan struct{}
+	failing  []string // a parent's call whose newest message has one of these is a 401
+}
+
+// fail makes the parent's next turns about a text fail.
+func (s *script) fail(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing = append(s.failing, text)
+}
+
+// gate is closed when the test opens it.
+func (s *script) gate(name string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gates == nil {
+		s.gates = map[string]chan struct{}{}
+	}
+	if s.gates[name] == nil {
+		s.gates[name] = make(chan struct{})
+	}
+	return s.gates[name]
+}
+
+// open opens gates: children that wait there finish now.
+func (s *script) open(names ...string) {
+	for _, name := range names {
+		close(s.gate(name))
+	}
 }
 
 // request is one call of the model.
@@ -98,7 +129,7 @@ func (s *script) count() (parent int) {
 	return parent
 }
 
-var verbs = regexp.MustCompile(`^(start|prompt|watch|wait|call|bash|say|slow|status|hang)\b`)
+var verbs = regexp.MustCompile(`^(start|prompt|watch|wait|call|bash|gate|big|say|slow|status|hang)\b`)
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var call struct {
@@ -115,10 +146,18 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.requests = append(s.requests, req)
+	last := call.Messages[len(call.Messages)-1]
+	for _, text := range s.failing {
+		if req.Parent && last.Role == "user" && strings.Contains(last.text(), text) {
+			s.mu.Unlock()
+			fail(w, 401, "scripted")
+			return
+		}
+	}
 	s.mu.Unlock()
 
 	verb, rest, _ := strings.Cut(next(call.Messages), " ")
-	a := answer{w}
+	a := answer{w: w, tokens: 2}
 	switch verb {
 	case "start":
 		name, label, _ := strings.Cut(rest, " ")
@@ -143,16 +182,29 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "status":
 		code, words, _ := strings.Cut(rest, " ")
 		n, _ := strconv.Atoi(code)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(n)
-		_ = json.NewEncoder(w).Encode(object{"error": object{"message": words}})
+		fail(w, n, words)
 	case "hang":
 		<-r.Context().Done()
+	case "gate":
+		select {
+		case <-s.gate(rest):
+			a.say("result of " + rest)
+		case <-r.Context().Done():
+		}
+	case "big":
+		a.tokens = 19_000
+		a.say(rest)
 	case "say":
 		a.say(rest)
 	default:
 		a.say("ok")
 	}
+}
+
+func fail(w http.ResponseWriter, code int, words string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(object{"error": object{"message": words}})
 }
 
 // next is the line to do: the newest user message's, after as many answers as came since.
@@ -202,7 +254,10 @@ func nth(messages []chat, id *regexp.Regexp, n string) string {
 type object = map[string]any
 
 // answer writes a streamed answer.
-type answer struct{ w http.ResponseWriter }
+type answer struct {
+	w      http.ResponseWriter
+	tokens int // that the call claims to have used
+}
 
 func (a answer) say(words string) {
 	a.delta(object{"role": "assistant", "content": words})
@@ -243,7 +298,7 @@ func (a answer) delta(delta object) {
 func (a answer) end(reason string) {
 	a.event(object{
 		"choices": []object{{"index": 0, "delta": object{}, "finish_reason": reason}},
-		"usage":   object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+		"usage":   object{"prompt_tokens": a.tokens - 1, "completion_tokens": 1, "total_tokens": a.tokens},
 	})
 	fmt.Fprint(a.w, "data: [DONE]\n\n")
 }

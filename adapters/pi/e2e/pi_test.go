@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -84,9 +85,12 @@ func newMachine(t *testing.T, version string) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(models, []byte(strings.ReplaceAll(string(raw), p.Model.URL, m.model.url)), 0o600); err != nil {
+	text := strings.ReplaceAll(string(raw), p.Model.URL, m.model.url)
+	text = strings.ReplaceAll(text, `"contextWindow":1000000`, `"contextWindow":20000`) // so that it can be filled
+	if err := os.WriteFile(models, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	settings(t, filepath.Join(home, "settings.json"))
 	program, err := host()
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +110,37 @@ func newMachine(t *testing.T, version string) *machine {
 	return m
 }
 
+// settings makes compaction possible in the short conversations of a test.
+func settings(t *testing.T, file string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	var all map[string]any
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err == nil {
+		all["compaction"] = object{"reserveTokens": 2000, "keepRecentTokens": 10}
+		raw, err = json.Marshal(all)
+	}
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func extension(t testing.TB) string {
 	path, err := filepath.Abs("../extension/parent.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// probe is an extension with commands for what RPC mode has no words for.
+func probe(t testing.TB) string {
+	path, err := filepath.Abs("testdata/probe.ts")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +168,7 @@ func (m *machine) rpc(t *testing.T, args ...string) *rpc {
 	on := *m
 	on.t = t
 	p := &rpc{machine: &on, ended: make(chan struct{})}
-	p.cmd = exec.Command(m.program[0], append(append(slices.Clone(m.program[1:]), "--mode", "rpc", "-na", "-e", extension(t)), args...)...)
+	p.cmd = exec.Command(m.program[0], append(append(slices.Clone(m.program[1:]), "--mode", "rpc", "-na", "-e", extension(t), "-e", probe(t)), args...)...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = m.project, m.env, &p.stderr
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -250,6 +283,83 @@ func (p *rpc) prompt(lines ...string) {
 	}
 }
 
+// call has the model call a tool, in a turn of its own, and returns the details of the result.
+func (p *rpc) call(name string, args object) map[string]any {
+	p.t.Helper()
+	raw, _ := json.Marshal(args)
+	before := len(p.all())
+	p.turn("call "+name+" "+string(raw), "say ok")
+	for _, e := range p.all()[before:] {
+		if e["type"] == "tool_execution_end" && e["toolName"] == name {
+			result := e["result"].(map[string]any)
+			details, _ := result["details"].(map[string]any)
+			if details == nil {
+				details = map[string]any{}
+			}
+			details["text"] = result["content"].([]any)[0].(map[string]any)["text"]
+			return details
+		}
+	}
+	p.t.Fatalf("%s was not called:%s", name, p.tail())
+	return nil
+}
+
+// agent starts an agent and returns its id.
+func (p *rpc) agent(label string) string {
+	p.t.Helper()
+	d := p.call("shepherd_start", object{"agent": "scout", "label": label})
+	id, ok := d["agentId"].(string)
+	if !ok {
+		p.t.Fatalf("start: %v", d["text"])
+	}
+	return id
+}
+
+// watched prompts an agent, which answers at a gate of that name, and watches; it returns the
+// id that the notice will have.
+func (p *rpc) watched(agent, gate string) string {
+	p.t.Helper()
+	d := p.call("shepherd_prompt", object{"id": agent, "message": "gate " + gate})
+	prompt, ok := d["promptId"].(string)
+	if !ok {
+		p.t.Fatalf("prompt: %v", d["text"])
+	}
+	d = p.call("shepherd_watch", object{"id": prompt})
+	id, ok := d["watcherId"].(string)
+	if !ok {
+		p.t.Fatalf("watch: %v", d["text"])
+	}
+	return id + "/1"
+}
+
+// file is the session's file, as pi knows it.
+func (p *rpc) file() string {
+	p.t.Helper()
+	return p.ask(object{"type": "get_state"})["data"].(map[string]any)["sessionFile"].(string)
+}
+
+// delivered are the ids of all notices in a session file, each as often as it is there.
+func delivered(t testing.TB, file string) (ids []string) {
+	for _, n := range notices(t, file) {
+		ids = append(ids, n.Details.IDs...)
+	}
+	return ids
+}
+
+// has waits until a session holds exactly these notices, each once.
+func (p *rpc) has(file string, ids ...string) {
+	p.t.Helper()
+	want := slices.Sorted(slices.Values(ids))
+	var got []string
+	p.until(fmt.Sprintf("%d notices in the session", len(ids)), func() bool {
+		got = slices.Sorted(slices.Values(delivered(p.t, file)))
+		return len(got) >= len(want)
+	})
+	if !slices.Equal(got, want) {
+		p.t.Fatalf("the session holds %q, want %q", got, want)
+	}
+}
+
 // idle waits until pi has been idle for a moment.
 func (p *rpc) idle() {
 	p.t.Helper()
@@ -298,7 +408,7 @@ type entry struct {
 func notices(t testing.TB, file string) (found []entry) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(raw)) {
