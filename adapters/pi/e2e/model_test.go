@@ -312,3 +312,15 @@ func (a answer) event(o object) {
 		f.Flush()
 	}
 }
+
+// children counts the calls of those that have no tool of ours.
+func (s *script) children() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if !r.Parent {
+			n++
+		}
+	}
+	return n
+}

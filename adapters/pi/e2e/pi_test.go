@@ -419,3 +419,57 @@ func notices(t testing.TB, file string) (found []entry) {
 	}
 	return found
 }
+
+// once runs a pi that answers one prompt and ends.
+func (m *machine) once(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(m.program[0], append(append(slices.Clone(m.program[1:]), "-na", "-e", extension(t)), args...)...)
+	cmd.Dir, cmd.Env = m.project, m.env
+	timer := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// nothingLeft waits until no process works in the project's directory any more: no host, no
+// agent, nothing that they have started.
+func (m *machine) nothingLeft(t *testing.T) {
+	t.Helper()
+	var left []string
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		left = m.processes()
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still there: %q", left)
+		}
+	}
+}
+
+// processes are those that have the test's home in their environment.
+func (m *machine) processes() (found []string) {
+	mark := "HOME=" + envOf(m, "HOME") + "\x00"
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		env, err := os.ReadFile(filepath.Join(dir, "environ"))
+		if err != nil || !strings.Contains(string(env)+"\x00", mark) {
+			continue
+		}
+		if status, _ := os.ReadFile(filepath.Join(dir, "stat")); strings.Contains(string(status), ") Z ") {
+			continue
+		}
+		cmd, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		found = append(found, filepath.Base(dir)+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
+	}
+	return found
+}
+
+func envOf(m *machine, name string) string {
+	for _, kv := range m.env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
