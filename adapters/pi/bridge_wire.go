@@ -116,6 +116,7 @@ type bridgePrompt struct {
 	Label    string             `json:"label"`
 	NotePath string             `json:"notePath"`
 	Started  time.Time          `json:"started"`
+	Input    int                `json:"input"` // its place in the watch
 }
 
 // bridgeNotice is one notification of watch, for one session.
@@ -146,6 +147,7 @@ type bridgeItem struct {
 	Waited     bool               `json:"waited,omitempty"`
 	Pending    int                `json:"pending"`
 	Seconds    float64            `json:"seconds,omitempty"` // from submission to ending
+	Input      int                `json:"input"`             // the prompt's place in its watch
 }
 
 // bridgeChild is one agent in the widget.
@@ -158,8 +160,9 @@ type bridgeChild struct {
 	Until int64             `json:"until,omitempty"` // ms since 1970; finished: the age stands still
 }
 
-func itemOf(c watch.Completion, started time.Time) bridgeItem {
+func itemOf(c watch.Completion, p bridgePrompt) bridgeItem {
 	i := bridgeItem{
+		Input:   p.Input,
 		WatchID: c.WatcherID, PromptID: c.PromptID, AgentID: c.AgentID, Agent: c.Agent, Label: c.Label,
 		Status: c.Status, OK: c.OK(), ReturnCode: c.ReturnCode, Error: cutText(c.Error, c.NotePath),
 		Text: cutText(c.Text, c.NotePath), NotePath: c.NotePath, Inferred: c.Inferred, Waited: c.Waited, Pending: c.Pending,
@@ -167,8 +170,8 @@ func itemOf(c watch.Completion, started time.Time) bridgeItem {
 	if c.NoteErr != nil {
 		i.NoteError = c.NoteErr.Error()
 	}
-	if !started.IsZero() && c.At.After(started) {
-		i.Seconds = c.At.Sub(started).Seconds()
+	if !p.Started.IsZero() && c.At.After(p.Started) {
+		i.Seconds = c.At.Sub(p.Started).Seconds()
 	}
 	return i
 }

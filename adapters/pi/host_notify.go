@@ -2,6 +2,7 @@ package pi
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,7 +87,9 @@ func (s *hostSession) notice(n watch.Notification) bridgeNotice {
 	defer s.mu.Unlock()
 	notice := bridgeNotice{ID: n.ID, WatchID: n.WatcherID, Order: s.orders[n.WatcherID], Session: s.parent.Session, Pending: n.Pending}
 	for _, c := range n.Completions {
-		notice.Items = append(notice.Items, itemOf(c, s.prompts[c.PromptID].Started))
+		p := s.prompts[c.PromptID]
+		p.Input = slices.Index(s.inputs[n.WatcherID], c.PromptID)
+		notice.Items = append(notice.Items, itemOf(c, p))
 	}
 	return notice
 }

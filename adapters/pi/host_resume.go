@@ -80,7 +80,7 @@ func (s *hostSession) ended(ctx context.Context, w watch.ID, p bridgePrompt) bri
 			r.ReturnCode = *note.ReturnCode
 		}
 	}
-	return itemOf(watch.Completion{WatcherID: w, Result: r}, p.Started)
+	return itemOf(watch.Completion{WatcherID: w, Result: r}, p)
 }
 
 // note reads a note of this project by its absolute path.

@@ -89,8 +89,9 @@ type hostSession struct {
 	wg sync.WaitGroup // releases
 
 	mu      sync.Mutex
-	over    time.Time                // when the session was left; zero: pi shows it
-	orders  map[watch.ID]int         // in which watches were registered
+	over    time.Time        // when the session was left; zero: pi shows it
+	orders  map[watch.ID]int // in which watches were registered
+	inputs  map[watch.ID][]lifecycle.PromptID
 	watches map[watch.ID]bridgeWatch // those with something open
 	prompts map[lifecycle.PromptID]bridgePrompt
 	newest  map[lifecycle.AgentID]lifecycle.PromptID
@@ -111,7 +112,7 @@ func openSession(ctx context.Context, h *host, p bridgeSession) (*hostSession, e
 	}
 	s := &hostSession{
 		host: h, parent: parent, parts: parts,
-		orders: map[watch.ID]int{}, watches: map[watch.ID]bridgeWatch{},
+		orders: map[watch.ID]int{}, inputs: map[watch.ID][]lifecycle.PromptID{}, watches: map[watch.ID]bridgeWatch{},
 		prompts: map[lifecycle.PromptID]bridgePrompt{}, newest: map[lifecycle.AgentID]lifecycle.PromptID{},
 	}
 	c := parts.Config

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,15 +98,17 @@ func (s *hostSession) watched(r shepherd.ToolResult) shepherd.ToolResult {
 	if id == "" {
 		return r
 	}
+	all, _ := r.Details["promptIds"].([]lifecycle.PromptID)
 	pending, _ := r.Details["pending"].([]lifecycle.PromptID)
 	s.mu.Lock()
 	w := bridgeWatch{ID: id, Order: s.nextOrder()}
-	s.orders[id] = w.Order
+	s.orders[id], s.inputs[id] = w.Order, all
 	for _, p := range pending {
 		known, ok := s.prompts[p]
 		if !ok {
 			known.ID = p
 		}
+		known.Input = slices.Index(all, p)
 		w.Prompts = append(w.Prompts, known)
 	}
 	if len(pending) > 0 {

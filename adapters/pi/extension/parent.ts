@@ -66,6 +66,7 @@ export type Item = {
 	waited?: boolean;
 	pending: number;
 	seconds?: number;
+	input: number; // the prompt's place in its watch
 };
 /** One notification of a watcher, for one session. */
 export type Notice = { id: string; watcherId: string; order: number; session: string; items: Item[]; quiet?: boolean };
@@ -99,6 +100,7 @@ type Bridge = {
 	ephemeral: string;
 	watches: Map<string, Watch>; // with something open
 	herd: Child[];
+	names: Map<string, string>; // of agents and prompts, for people
 	updates: Set<(content: Content) => void>; // of tool calls that wait
 	warned: Set<string>;
 };
@@ -119,6 +121,7 @@ function bridge(): Bridge {
 		ephemeral: "",
 		watches: new Map(),
 		herd: [],
+		names: new Map(),
 		updates: new Set(),
 		warned: new Set(),
 	});
@@ -401,7 +404,10 @@ function noticesIn(b: Bridge): string[] {
  * Each completion is one line of JSON, so no text of a child can end it.
  */
 export function message(notices: Notice[]): object {
-	const items = notices.flatMap((n) => n.items);
+	const items = notices
+		.flatMap((n) => n.items.map((item) => ({ order: n.order, item })))
+		.sort((x, y) => x.order - y.order || x.item.input - y.item.input)
+		.map(({ item }) => item);
 	const ids = items.map((i) => i.promptId);
 	const code = items.find((i) => i.returnCode !== 0)?.returnCode ?? 0;
 	const content = [
@@ -411,14 +417,14 @@ export function message(notices: Notice[]): object {
 		`    shepherd_watch ${JSON.stringify({ id: ids.length === 1 ? ids[0] : ids })}`,
 		"",
 		"return:",
-		`    [${items.map(({ seconds, ...item }) => JSON.stringify(item)).join(",\n     ")}]`,
+		`    [${items.map(({ seconds, input, ...item }) => JSON.stringify(item)).join(",\n     ")}]`,
 		"",
 		"details:",
 		...[...new Set(items.map((i) => i.watcherId))].map((id) => `   watcher id: ${id}`),
 		`   prompt ids: ${JSON.stringify(ids)}`,
 		`   return code: ${code}`,
 	].join("\n");
-	const details = { v: 1, ids: notices.map((n) => n.id), items: items.map(({ text, ...item }) => item) };
+	const details = { v: 1, ids: notices.map((n) => n.id), items: items.map(({ text, input, ...item }) => item) };
 	return { customType: TYPE, content, display: true, details };
 }
 
@@ -491,6 +497,9 @@ async function ask(b: Bridge, name: string, id: string, args: any, signal?: Abor
 	const host = await ready(b);
 	if (signal?.aborted) return plainly("stopped by the user", true);
 	const r = await host.call("tool", { session: b.session?.id ?? "", call: id, name, args: args ?? {}, model: model(b) });
+	const { agentId, promptId } = r.details ?? {};
+	if (name === "shepherd_start" && agentId) b.names.set(agentId, titleOf(args));
+	if (name === "shepherd_prompt" && promptId) b.names.set(promptId, nameOf(b, agentId));
 	return plainly(r.text, r.isError, r.details ?? {});
 }
 
@@ -1026,7 +1035,11 @@ function itemsRow(items: Item[], hint: string, width: number, theme: any): strin
 }
 
 function itemText(i: Item, text: string, width: number, theme: any): string[] {
-	const rows = [theme.fg("dim", fit(`   ${[i.notePath, i.promptId].filter(Boolean).join(" · ")}`, width))];
+	const dir = bridge().session?.dir;
+	const path = dir && i.notePath?.startsWith(`${dir}/`) ? i.notePath.slice(dir.length + 1) : i.notePath;
+	const both = [path, i.promptId].filter(Boolean);
+	const oneRow = cells(both.join(" · ")) + 3 <= width;
+	const rows = (oneRow ? [both.join(" · ")] : both).map((line) => theme.fg("dim", fit(`   ${line}`, width)));
 	if (i.error) rows.push(theme.fg("error", fit(`   ${i.error}`, width)));
 	const lines = text === "" ? [] : text.replace(/\n+$/, "").split("\n");
 	for (const line of lines.slice(0, LINES)) rows.push(fit(`   ${line.replaceAll("\t", "    ")}`, width));
@@ -1057,8 +1070,7 @@ function callText(b: Bridge, args: any): string {
 }
 
 function nameOf(b: Bridge, id: string): string {
-	const child = b.herd.find((c) => c.id === id);
-	return child ? titleOf(child) : id.replace(/^shepherd-(\w+)-.*-(\w{4})\w*$/, "$1 …$2");
+	return b.names.get(id) ?? id.replace(/^shepherd-(\w+)-.*-(\w{4})\w*$/, "$1 …$2");
 }
 
 function drawResult(result: any, options: any, theme: any): Component {
