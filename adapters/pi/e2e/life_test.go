@@ -83,15 +83,22 @@ func (s *stage) ledgerIDs() (ids []string) {
 	return ids
 }
 
-// host is the process id of the host that works in this project.
-func (s *stage) host() int {
+// host is the process id of pi's host.
+func (s *stage) host() (pid int) {
 	s.t.Helper()
-	out, _ := exec.Command("pgrep", "-P", strconv.Itoa(s.cmd.Process.Pid), "-f", "shepherd-pi").Output()
-	pid, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(string(out), "\n", 2)[0]))
-	if err != nil {
-		s.t.Fatalf("no host below pi: %q", out)
-	}
+	s.until("there is a host", func() bool {
+		out, _ := exec.Command("pgrep", "-P", strconv.Itoa(s.cmd.Process.Pid), "-f", "shepherd-pi").Output()
+		var err error
+		pid, err = strconv.Atoi(strings.TrimSpace(string(out)))
+		return err == nil
+	})
 	return pid
+}
+
+// hosts counts pi's hosts.
+func (s *stage) hosts() int {
+	out, _ := exec.Command("pgrep", "-P", strconv.Itoa(s.cmd.Process.Pid), "-f", "shepherd-pi").Output()
+	return len(strings.Fields(string(out)))
 }
 
 // calls counts the parent's model calls that f causes, until pi is idle again.

@@ -287,21 +287,23 @@ func (p *rpc) prompt(lines ...string) {
 func (p *rpc) call(name string, args object) map[string]any {
 	p.t.Helper()
 	raw, _ := json.Marshal(args)
-	before := len(p.all())
-	p.turn("call "+name+" "+string(raw), "say ok")
-	for _, e := range p.all()[before:] {
-		if e["type"] == "tool_execution_end" && e["toolName"] == name {
-			result := e["result"].(map[string]any)
-			details, _ := result["details"].(map[string]any)
-			if details == nil {
-				details = map[string]any{}
+	before, settled := len(p.all()), p.count("agent_settled")
+	p.prompt("call "+name+" "+string(raw), "say ok")
+	var details map[string]any
+	p.until(name+" is called", func() bool {
+		for _, e := range p.all()[before:] {
+			if e["type"] == "tool_execution_end" && e["toolName"] == name {
+				result := e["result"].(map[string]any)
+				if details, _ = result["details"].(map[string]any); details == nil {
+					details = map[string]any{}
+				}
+				details["text"] = result["content"].([]any)[0].(map[string]any)["text"]
+				return p.count("agent_settled") > settled
 			}
-			details["text"] = result["content"].([]any)[0].(map[string]any)["text"]
-			return details
 		}
-	}
-	p.t.Fatalf("%s was not called:%s", name, p.tail())
-	return nil
+		return false
+	})
+	return details
 }
 
 // agent starts an agent and returns its id.
