@@ -30,7 +30,7 @@ type player struct {
 	idle_ []string         // agents without a prompt
 	open  map[string]watch // by gate
 	must  map[string]bool  // notices that have to come, each once
-	kills int             // of this pi's hosts: a fourth within a minute waits for a tool call
+	kills int              // of this pi's hosts: a fourth within a minute waits for a tool call
 	story []string
 }
 
