@@ -31,8 +31,40 @@
 // trust the project with no: its .pi folder is left alone. A question that somebody's
 // extension asks at the start holds the hello up no more than any other.
 //
+// # Parents
+//
+// [Serve] is the host of a parent pi: its model gets shepherd's tools, and is told what its
+// agents have done. pi runs a small extension (extension/parent.ts), which starts the host
+// and talks JSON-RPC 2.0 lines with it:
+//
+//	pi, with the extension                       host
+//	first need: spawn, detached        ──►       Serve: hello, protocol and tools compared
+//	session: id, file, mode, seen      ──►       one Shepherd for each session and project
+//	                                   ◄──       again: notices of the ledger without a receipt
+//	tool call                          ──►       shepherd.Tools, and four of the host's
+//	                                   ◄──       watch, herd: what to show and to carry on
+//	                                   ◄──       notice ── in the ledger before it is sent
+//	queue; while idle: one message
+//	receipt: it stands in the session  ──►       struck from the ledger
+//	leave: new, resume, fork, quit     ──►       watches released, agents go on
+//	end of file                        ──►       Close, as ruling R13 says
+//
+// A notice is delivered exactly once, whichever side dies: the extension knows notices by
+// their ids and reads in the session which ones it has; what neither it nor the ledger has
+// was never offered. Of two pis on one session the first has the ledger, by a kernel lock.
+// The ledger is one small file for each session, in .shepherd/pi of the project. If the disk
+// refuses it, notices are sent all the same.
+//
+// [ServeSocket] serves pis that find a host running. [InstallExtension] puts the extension
+// where pi finds it.
+//
 // # Goroutines
 //
 //	one listener for each open link            until Close or Detach, which wait for it
 //	one reader for each connection             until that ends, or Close or Detach
+//	a host: one for each call under way        until it is answered; cancelled by the end
+//	one for each agent, for the widget         until the agent is gone, or the host closes
+//	one for each session, for the widget       until the host closes
+//	one for each session that is left          0.15 s, then its watches are released; waited
+//	                                           for by the session's return and by the end
 package pi

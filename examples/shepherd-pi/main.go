@@ -2,6 +2,7 @@
 // first need and talks to it on stdio; nobody else has to.
 //
 //	go install github.com/pi-shepherd/go-shepherd/examples/shepherd-pi@latest
+//	shepherd-pi -install
 //
 // What it looks at, all in the environment and all optional:
 //
@@ -31,9 +32,19 @@ import (
 func main() {
 	socket := flag.String("socket", "", "serve on this unix socket instead of stdio")
 	version := flag.Bool("version", false, "print the version and exit")
+	install := flag.Bool("install", false, "put the extension into pi's agent directory and exit")
 	flag.Parse()
 	if *version {
 		fmt.Printf("shepherd-pi %s, bridge protocol %d\n", buildVersion(), pi.BridgeProtocol)
+		return
+	}
+	if *install {
+		dir, err := pi.InstallExtension("")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "shepherd-pi:", err)
+			os.Exit(1)
+		}
+		fmt.Printf("installed into %s; a pi that runs already finds it after /reload\n", dir)
 		return
 	}
 	// pi's terminal takes its whole group along with SIGHUP, and pi may be gone when we

@@ -50,6 +50,7 @@ type machine struct {
 	env     []string
 	project string
 	model   *script
+	plain   bool // pi is started without extensions of the test's
 }
 
 const oldest = "1.3.0"
@@ -168,7 +169,11 @@ func (m *machine) rpc(t *testing.T, args ...string) *rpc {
 	on := *m
 	on.t = t
 	p := &rpc{machine: &on, ended: make(chan struct{})}
-	p.cmd = exec.Command(m.program[0], append(append(slices.Clone(m.program[1:]), "--mode", "rpc", "-na", "-e", extension(t), "-e", probe(t)), args...)...)
+	all := append(slices.Clone(m.program[1:]), "--mode", "rpc", "-na")
+	if !m.plain {
+		all = append(all, "-e", extension(t), "-e", probe(t))
+	}
+	p.cmd = exec.Command(m.program[0], append(all, args...)...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = m.project, m.env, &p.stderr
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

@@ -34,6 +34,7 @@ const MAX_LINE = 64 << 20; // bytes of one line from the host
 const SESSION_OVER = 1; // the error code that refuses a notice
 const HERE = dirname(fileURLToPath(import.meta.url));
 const INSTALL = "go install github.com/pi-shepherd/go-shepherd/examples/shepherd-pi@latest";
+const REINSTALL = "shepherd-pi -install";
 
 // ---- what is used of pi, and what goes over the line
 
@@ -663,10 +664,10 @@ async function greet(b: Bridge, host: Host, path: string): Promise<void> {
 	const welcome = await host.call("hello", { protocol: PROTOCOL, token: process.env.SHEPHERD_PI_TOKEN ?? "", tools: hash, pid: process.pid });
 	if (welcome.protocol !== PROTOCOL) {
 		await host.close();
-		const other = welcome.protocol < PROTOCOL ? `${path || "the host"} is too old` : "this extension is too old";
-		throw new Error(`shepherd: ${other}: the host speaks bridge protocol ${welcome.protocol}, the extension ${PROTOCOL}. Update with: ${INSTALL}`);
+		const [old, update] = welcome.protocol < PROTOCOL ? [path || "the host", INSTALL] : ["this extension", REINSTALL];
+		throw new Error(`shepherd: ${old} is too old: the host speaks bridge protocol ${welcome.protocol}, the extension ${PROTOCOL}. Update with: ${update}`);
 	}
-	if (welcome.tools !== hash) warn(b, `extension and shepherd-pi ${welcome.version} are of different versions; update with: ${INSTALL}`);
+	if (welcome.tools !== hash) warn(b, `extension and shepherd-pi ${welcome.version} are of different versions; update with: ${INSTALL} && ${REINSTALL}`);
 }
 
 /** find returns the host's program; the error says where it was looked for. */
