@@ -49,21 +49,25 @@ func ServeSocket(ctx context.Context, path, token string, o ServeOptions) error 
 		if err != nil {
 			return fmt.Errorf("pi: listen on %s: %w", path, err)
 		}
-		select {
-		case busy <- struct{}{}:
-			served.Go(func() {
+		served.Go(func() {
+			select {
+			case busy <- struct{}{}:
 				defer func() { <-busy }()
-				mine := o
-				mine.In, mine.Out = conn, conn
-				if err := serve(ctx, mine, token); err != nil {
-					o.Logger.Error("a parent was not closed cleanly", "err", err)
-				}
-			})
-		default:
-			served.Go(func() { refuse(conn, "this host serves another pi already") })
-		}
+			case <-time.After(patience):
+				refuse(conn, "this host serves another pi already")
+				return
+			}
+			mine := o
+			mine.In, mine.Out = conn, conn
+			if err := serve(ctx, mine, token); err != nil {
+				o.Logger.Error("a parent was not closed cleanly", "err", err)
+			}
+		})
 	}
 }
+
+// patience is for the pi that comes right after another: that one's end takes a moment.
+const patience = 2 * time.Second
 
 // refuse says why in the protocol's own words and hangs up.
 func refuse(conn net.Conn, why string) {

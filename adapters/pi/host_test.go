@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/matryer/is"
 	"github.com/pi-shepherd/go-shepherd/lifecycle"
@@ -177,4 +178,44 @@ func TestHost_TheToolListIsTheTools(t *testing.T) {
 	if want.String() != string(parentTools) {
 		t.Error("extension/tools.json is not what the tools are; run this test with -update")
 	}
+}
+
+// A notice's text is cut, and says so; what is not UTF-8 is mended (ruling R20).
+func TestHost_ABigTextIsCutAndSaysWhereTheWholeIs(t *testing.T) {
+	is := is.New(t)
+	is.Equal(cutText("short", "/n.md"), "short")
+	is.Equal(cutText("broken \xff", ""), "broken \uFFFD")
+	for _, pad := range []string{"", "x", "xx", "xxx"} { // the cut falls into a character
+		cut := cutText(pad+strings.Repeat("日", maxNoticeText/3+1), "/n.md")
+		is.True(utf8.ValidString(cut))
+		head, tail, _ := strings.Cut(cut, "\n")
+		is.True(len(head) <= maxNoticeText && len(head) > maxNoticeText-4)
+		is.Equal(tail, "[cut here: 64.0 KiB of 64.0 KiB; the whole is in /n.md]")
+	}
+	p := newHosting().pi(t)
+	p.enter(bridgeSession{})
+	agent, prompt := p.working("auth")
+	p.good("shepherd_watch", object{"id": prompt})
+	agent.Finish(strings.Repeat("long answer é ", 1<<20))
+	eventually(t, "a notice", func() bool { return len(p.notices()) == 1 })
+	text := p.notices()[0].Items[0].Text
+	is.True(len(text) < maxNoticeText+200)
+	is.True(strings.Contains(text, "scout-01.md]"))
+}
+
+// Two watches of one prompt are two notices, in the order in which they were registered.
+func TestHost_EveryWatchIsTold(t *testing.T) {
+	p := newHosting().pi(t)
+	p.enter(bridgeSession{})
+	agent, prompt := p.working("auth")
+	for range 3 {
+		p.good("shepherd_watch", object{"id": prompt})
+	}
+	agent.Finish("done")
+	eventually(t, "three notices", func() bool { return len(p.notices()) == 3 })
+	orders := map[int]bool{}
+	for _, n := range p.notices() {
+		orders[n.Order] = true
+	}
+	p.Equal(orders, map[int]bool{1: true, 2: true, 3: true})
 }

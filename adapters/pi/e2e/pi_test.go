@@ -28,7 +28,11 @@ var host = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	program := filepath.Join(dir, "shepherd-pi")
-	out, err := exec.Command("go", "build", "-o", program, "../../../examples/shepherd-pi").CombinedOutput()
+	build := []string{"build", "-o", program}
+	if raceEnabled {
+		build = append(build, "-race") // a race ends the host, which the tests notice
+	}
+	out, err := exec.Command("go", append(build, "../../../examples/shepherd-pi")...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the host: %w: %s", err, out)
 	}
@@ -96,7 +100,7 @@ func newMachine(t *testing.T, version string) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"PI_OFFLINE": "1", "SHEPHERD_PI": program, "SHEPHERD_CHILDREN": "headless"}
+	vars := map[string]string{"PI_OFFLINE": "1", "SHEPHERD_PI": program, "SHEPHERD_CHILDREN": "headless", "GORACE": "halt_on_error=1"}
 	for k, v := range p.Env {
 		vars[k] = v
 	}
@@ -351,20 +355,6 @@ func delivered(t testing.TB, file string) (ids []string) {
 		ids = append(ids, n.Details.IDs...)
 	}
 	return ids
-}
-
-// has waits until a session holds exactly these notices, each once.
-func (p *rpc) has(file string, ids ...string) {
-	p.t.Helper()
-	want := slices.Sorted(slices.Values(ids))
-	var got []string
-	p.until(fmt.Sprintf("%d notices in the session", len(ids)), func() bool {
-		got = slices.Sorted(slices.Values(delivered(p.t, file)))
-		return len(got) >= len(want)
-	})
-	if !slices.Equal(got, want) {
-		p.t.Fatalf("the session holds %q, want %q", got, want)
-	}
 }
 
 // idle waits until pi has been idle for a moment.

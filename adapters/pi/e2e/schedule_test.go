@@ -26,7 +26,6 @@ func seeds() int {
 type player struct {
 	*stage
 	rand  *rand.Rand
-	other string
 	idle_ []string         // agents without a prompt
 	open  map[string]watch // by gate
 	must  map[string]bool  // notices that have to come, each once

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -407,4 +408,86 @@ describe("looks", () => {
 		assert.equal(fit("日本語", 5), "日本…");
 		assert.equal(plain("a\x1b[31mb\nc"), "a [31mb c");
 	});
+});
+
+test("a host that keeps dying is started three times, then only for a tool call", async () => {
+	const dir = mkdtempSync(join(tmpdir(), "dying-"));
+	const dying = join(dir, "shepherd-pi");
+	const hash = createHash("sha256").update(readFileSync(new URL("./tools.json", import.meta.url))).digest("hex");
+	writeFileSync(
+		dying,
+		`#!/bin/sh
+echo started >> ${dir}/starts
+read hello
+printf '%s\\n' '{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"version":"v1","tools":"${hash}"}}'
+read session
+printf '%s\\n' '{"jsonrpc":"2.0","id":2,"result":{"again":[]}}'
+exit 1
+`,
+		{ mode: 0o755 },
+	);
+	process.env.SHEPHERD_PI = dying;
+	const starts = () => readFileSync(join(dir, "starts"), "utf8").split("\n").length - 1;
+	pi.start();
+	await pi.tools.get("shepherd_status").execute("c1", {}, undefined, undefined, pi.ctx);
+	await new Promise((r) => setTimeout(r, 1500));
+	assert.equal(starts(), 4); // the first, and three more
+	assert.equal(pi.told.filter((t) => t.startsWith("warning: shepherd: its host ended")).length, 3);
+	assert.equal(pi.told.filter((t) => t.includes("at the next tool call")).length, 1);
+	await pi.tools.get("shepherd_status").execute("c2", {}, undefined, undefined, pi.ctx);
+	assert.equal(starts(), 5);
+});
+
+test("a call whose host dies says that it may have been carried out", async () => {
+	const dir = mkdtempSync(join(tmpdir(), "dies-"));
+	const dies = join(dir, "shepherd-pi");
+	writeFileSync(
+		dies,
+		`#!/bin/sh
+read hello
+printf '%s\\n' '{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"version":"v1","tools":"another"}}'
+read session
+printf '%s\\n' '{"jsonrpc":"2.0","id":2,"result":{"again":[]}}'
+read call
+exit 1
+`,
+		{ mode: 0o755 },
+	);
+	process.env.SHEPHERD_PI = dies;
+	pi.start();
+	const r = await pi.tools.get("shepherd_close").execute("c1", { id: "a" }, undefined, undefined, pi.ctx);
+	assert.equal(r.isError, true);
+	assert.match(r.content[0].text, /host ended \(exit status 1\)\. The call may have been carried out, or not: look with shepherd_status/);
+	assert.ok(pi.told.some((t) => t.includes("of different versions")));
+	bridge().quitting = true;
+});
+
+test("at quit a host that says nothing is killed after a second", async () => {
+	const dir = mkdtempSync(join(tmpdir(), "mute-"));
+	const mute = join(dir, "shepherd-pi");
+	writeFileSync(
+		mute,
+		`#!/bin/sh
+echo $$ > ${dir}/pid
+read hello
+printf '%s\\n' '{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"version":"v1","tools":"x"}}'
+read session
+printf '%s\\n' '{"jsonrpc":"2.0","id":2,"result":{"again":[]}}'
+read call
+printf '%s\\n' '{"jsonrpc":"2.0","id":3,"result":{"text":"fine","details":{},"isError":false}}'
+trap '' TERM HUP
+while true; do sleep 1; done
+`,
+		{ mode: 0o755 },
+	);
+	process.env.SHEPHERD_PI = mute;
+	pi.start();
+	const r = await pi.tools.get("shepherd_status").execute("c1", {}, undefined, undefined, pi.ctx);
+	assert.equal(r.content[0].text, "fine");
+	const began = Date.now();
+	await Promise.all(pi.emit("session_shutdown", { reason: "quit" }));
+	const took = Date.now() - began;
+	assert.ok(took >= 900 && took < 2500, `${took} ms`);
+	await new Promise((resolve) => setTimeout(resolve, 200));
+	assert.throws(() => process.kill(Number(readFileSync(join(dir, "pid"), "utf8")), 0));
 });

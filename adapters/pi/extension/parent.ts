@@ -96,6 +96,7 @@ type Bridge = {
 	booting?: Host; // has not answered the hello yet
 	starting?: Promise<Host>;
 	entered?: Promise<void>; // the host knows the session
+	replaced: boolean; // the host is not the one that the watches were registered with
 	restarts: number[]; // when
 	quitting: boolean;
 	ephemeral: string;
@@ -117,6 +118,7 @@ function bridge(): Bridge {
 		handed: new Map(),
 		seen: new Set(),
 		idleLooks: 0,
+		replaced: false,
 		restarts: [],
 		quitting: false,
 		ephemeral: "",
@@ -185,6 +187,7 @@ function begin(b: Bridge, reason: string, ctx: any): void {
 		b.herd = [];
 		b.ephemeral = "";
 		b.entered = undefined;
+		b.replaced = false;
 	}
 	b.ctx = ctx;
 	b.session = { id, file: ctx.sessionManager.getSessionFile() ?? "", mode: ctx.mode ?? "", dir: ctx.cwd };
@@ -193,7 +196,7 @@ function begin(b: Bridge, reason: string, ctx: any): void {
 	b.seen = new Set(noticesIn(b));
 	again(b);
 	if (later(b) && (b.host || b.starting || hasTraces(b))) {
-		enter(b, !same ? "begin" : "same").catch((e) => complain(b, e));
+		enter(b, !same).catch((e) => complain(b, e));
 	}
 	showHerd(b);
 	look(b, QUIET);
@@ -234,8 +237,12 @@ function end(b: Bridge, reason: string): Promise<void> | undefined {
 	return b.host ? b.host.close(goodbye) : b.booting?.abandon();
 }
 
-/** enter tells the host which session pi shows, and takes what has no receipt yet. */
-function enter(b: Bridge, why: "begin" | "same" | "restart"): Promise<void> {
+/**
+ * enter tells the host which session pi shows, and takes what has no receipt yet. At the
+ * begin of a stay that is left from an earlier one and asks for no turn. A new host is told
+ * the watches of the one before.
+ */
+function enter(b: Bridge, begins: boolean): Promise<void> {
 	const session = b.session;
 	if (!session) return Promise.reject(new Error("shepherd: no session is open"));
 	const entered = (async () => {
@@ -243,18 +250,19 @@ function enter(b: Bridge, why: "begin" | "same" | "restart"): Promise<void> {
 		const answer = await host.call("session", {
 			...session,
 			model: model(b),
-			restart: why === "restart",
+			restart: b.replaced,
 			seen: [...b.seen],
-			watches: why === "restart" ? [...b.watches.values()] : [],
+			watches: b.replaced ? [...b.watches.values()] : [],
 			ephemeral: b.ephemeral,
 			program: program(),
 		});
 		if (b.session?.id !== session.id) return;
+		b.replaced = false;
 		b.ephemeral = answer.ephemeral ?? "";
 		if (answer.warning) warn(b, answer.warning);
 		if (!later(b)) return;
 		for (const n of answer.again ?? []) {
-			if (!known(b, n.id)) b.queue.push({ ...n, quiet: why === "begin" });
+			if (!known(b, n.id)) b.queue.push({ ...n, quiet: begins });
 		}
 		look(b, QUIET);
 	})();
@@ -267,7 +275,7 @@ function enter(b: Bridge, why: "begin" | "same" | "restart"): Promise<void> {
 
 /** ready is the host, knowing the current session. */
 async function ready(b: Bridge): Promise<Host> {
-	await (b.host && b.entered ? b.entered : enter(b, b.watches.size > 0 ? "restart" : "same"));
+	await (b.host && b.entered ? b.entered : enter(b, false));
 	if (!b.host) throw new Error("shepherd's host has just ended; try again");
 	return b.host;
 }
@@ -772,6 +780,7 @@ function readLines(from: NodeJS.ReadableStream, line: (text: string) => void): v
 function lost(b: Bridge, why: string): void {
 	b.host = undefined;
 	b.entered = undefined;
+	b.replaced = true;
 	b.herd = [];
 	showHerd(b);
 	if (b.quitting) return;
@@ -784,7 +793,7 @@ function lost(b: Bridge, why: string): void {
 	b.restarts.push(now);
 	tell(b, `shepherd: its host ended (${why}) and is started again; what its agents were doing may be interrupted`, "warning");
 	setTimeout(() => {
-		if (!b.host && b.session && !b.quitting) enter(b, "restart").catch((e) => complain(b, e));
+		if (!b.host && b.session && !b.quitting) enter(b, false).catch((e) => complain(b, e));
 	}, 100 * b.restarts.length).unref();
 }
 
