@@ -287,9 +287,16 @@ func (p *rpc) turn(lines ...string) {
 
 func (p *rpc) prompt(lines ...string) {
 	p.t.Helper()
-	if r := p.ask(object{"type": "prompt", "message": strings.Join(lines, "\n"), "streamingBehavior": "followUp"}); r["success"] != true {
-		p.t.Fatalf("prompt: %v", r)
-	}
+	p.until("the prompt is taken", func() bool {
+		r := p.ask(object{"type": "prompt", "message": strings.Join(lines, "\n"), "streamingBehavior": "followUp"})
+		if r["success"] == true {
+			return true
+		}
+		if !strings.Contains(fmt.Sprint(r["error"]), "compaction is in progress") { // then pi asks to try again
+			p.t.Fatalf("prompt: %v", r)
+		}
+		return false
+	})
 }
 
 // call has the model call a tool, in a turn of its own, and returns the details of the result.
