@@ -59,7 +59,7 @@ func (m *machine) terminal(t *testing.T, file string) *terminal {
 		<-p.ended
 		_ = p.tty.Close()
 	})
-	p.until("pi is ready", func() bool { return strings.Contains(p.shown(), "parent.ts") })
+	p.until("pi is ready", func() bool { return strings.Contains(p.shown(), "scripted-1") })
 	time.Sleep(300 * time.Millisecond) // the editor is drawn with the next frame
 	return p
 }

@@ -194,6 +194,7 @@ function begin(b: Bridge, reason: string, ctx: any): void {
 	b.reloading = false;
 	b.compacting = false;
 	b.seen = new Set(noticesIn(b));
+	for (const { message: m } of entries(b)) if (m?.role === "toolResult") remember(b, m.toolName, m.details ?? {});
 	again(b);
 	if (later(b) && (b.host || b.starting || hasTraces(b))) {
 		enter(b, !same).catch((e) => complain(b, e));
@@ -506,10 +507,15 @@ async function ask(b: Bridge, name: string, id: string, args: any, signal?: Abor
 	const host = await ready(b);
 	if (signal?.aborted) return plainly("stopped by the user", true);
 	const r = await host.call("tool", { session: b.session?.id ?? "", call: id, name, args: args ?? {}, model: model(b) });
-	const { agentId, promptId } = r.details ?? {};
-	if (name === "shepherd_start" && agentId) b.names.set(agentId, titleOf(args));
-	if (name === "shepherd_prompt" && promptId) b.names.set(promptId, nameOf(b, agentId));
+	remember(b, name, r.details ?? {});
 	return plainly(r.text, r.isError, r.details ?? {});
+}
+
+/** remember keeps what an agent or a prompt is called, to show that instead of ids. */
+function remember(b: Bridge, tool: string, details: any): void {
+	const { agentId, promptId } = details;
+	if (tool === "shepherd_start" && agentId && details.return) b.names.set(agentId, titleOf(details.return));
+	if (tool === "shepherd_prompt" && promptId) b.names.set(promptId, nameOf(b, agentId));
 }
 
 // ---- the host
@@ -860,8 +866,10 @@ async function obey(b: Bridge, args: string, ctx: any): Promise<void> {
 async function reply(b: Bridge, word: string, name: string, label: string): Promise<string> {
 	const by = `by-hand-${Date.now()}`;
 	switch (word) {
-		case "herd":
-			return b.herd.length > 0 ? progress(b) : "no agents are running";
+		case "herd": {
+			const list: any[] = b.host ? ((await ask(b, "shepherd_herd", by, {})).details.return ?? []) : [];
+			return list.map((c) => `${titleOf(c)} ${c.state} ${c.for}`).join("\n") || "no agents are running";
+		}
 		case "agents": {
 			const r = await ask(b, "shepherd_agents", by, {});
 			const list: any[] = r.details.return ?? [];
