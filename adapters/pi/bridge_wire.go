@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -67,11 +68,11 @@ type bridgeLeave struct {
 }
 
 type bridgeCall struct {
-	Session string         `json:"session"`
-	Call    string         `json:"call"`
-	Name    string         `json:"name"`
-	Args    hostRawMessage `json:"args"`
-	Model   string         `json:"model"`
+	Session string          `json:"session"`
+	Call    string          `json:"call"`
+	Name    string          `json:"name"`
+	Args    json.RawMessage `json:"args"`
+	Model   string          `json:"model"`
 }
 
 type bridgeResult struct {

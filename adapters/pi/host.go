@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -27,8 +26,6 @@ func toolsHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-type hostRawMessage = json.RawMessage
-
 // host is one connection with a parent pi. A pi has one session at a time and may come back
 // to earlier ones; each has its own Shepherd.
 type host struct {
@@ -39,6 +36,7 @@ type host struct {
 	life    context.Context // ends with the connection; every call has it
 	end     context.CancelFunc
 	refused chan struct{} // closed: this client may not stay
+	refuse  func()        // closes it
 
 	opening sync.Mutex // one session opens at a time
 
@@ -53,6 +51,7 @@ type host struct {
 
 func newHost(o ServeOptions, token string) *host {
 	h := &host{o: o, token: token, refused: make(chan struct{}), sessions: map[string]*hostSession{}, calls: map[string]context.CancelFunc{}}
+	h.refuse = sync.OnceFunc(func() { close(h.refused) })
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -89,10 +88,8 @@ func (h *host) hello(_ context.Context, p bridgeHello) (bridgeWelcome, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.wrong || subtle.ConstantTimeCompare([]byte(p.Token), []byte(h.token)) != 1 {
-		if !h.wrong {
-			time.AfterFunc(100*time.Millisecond, func() { close(h.refused) }) // once the answer is out
-		}
-		h.wrong = true // no second guess
+		h.wrong = true                                 // no second guess
+		time.AfterFunc(100*time.Millisecond, h.refuse) // once the answer is out
 		return bridgeWelcome{}, jrpc2.Errorf(jrpc2.InvalidRequest, "the token is wrong: this host serves somebody else")
 	}
 	h.greeted = true

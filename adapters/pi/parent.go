@@ -105,21 +105,18 @@ func serve(ctx context.Context, o ServeOptions, token string) error {
 		}
 		close(ended)
 	}()
-	var silent <-chan time.Time
 	if token != "" {
-		silent = time.After(greeting)
+		silent := time.AfterFunc(greeting, func() {
+			if !h.hasGreeted() {
+				h.refuse()
+			}
+		})
+		defer silent.Stop()
 	}
-	for waiting := true; waiting; {
-		select {
-		case <-silent:
-			waiting = h.hasGreeted()
-			silent = nil
-			continue
-		case <-ended:
-		case <-h.refused:
-		case <-ctx.Done():
-		}
-		waiting = false
+	select {
+	case <-ended:
+	case <-h.refused:
+	case <-ctx.Done():
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.CloseTimeout)
 	defer cancel()
