@@ -2,7 +2,7 @@
 # npm the tests of a real pi are skipped and say so (with CI=true they fail).
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-PI          = adapters/internal/pitest/npm
+PI          = adapters/internal/pitest/npm adapters/pi/e2e/testdata/pi-1.3.0
 FUZZTIME   ?= 5s
 
 SHELL       = bash -o pipefail
@@ -11,9 +11,11 @@ SHELL       = bash -o pipefail
 
 test: format vet lint tidy cross pi race fuzz examples
 
-# A real pi and the Node.js that it needs, pinned, in an ignored folder.
+# A real pi, the newest and the oldest that are supported, and the Node.js that they need,
+# pinned, in ignored folders.
 pi:
-	@if command -v npm >/dev/null; then npm ci --prefix $(PI) --no-audit --no-fund --loglevel=error; \
+	@if command -v npm >/dev/null; then \
+		for dir in $(PI); do npm ci --prefix $$dir --no-audit --no-fund --loglevel=error || exit; done; \
 	else echo "npm is missing: tests of a real pi will be skipped"; fi
 
 format:
