@@ -1,6 +1,7 @@
 package headless
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,7 +63,7 @@ func (h *Herdr) command(s lifecycle.Spec) (cmd *exec.Cmd, mark string, err error
 	if s.Kind != "" && s.Kind != "pi" {
 		return nil, "", fmt.Errorf("%w: kind %q; headless agents are of kind \"pi\"", lifecycle.ErrInvalid, s.Kind)
 	}
-	dir, err := workDir(s.Dir, h.o.Dir)
+	dir, err := childenv.Dir(cmp.Or(s.Dir, h.o.Dir))
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,25 +85,6 @@ func (h *Herdr) command(s lifecycle.Spec) (cmd *exec.Cmd, mark string, err error
 	cmd = exec.Command(program, append(append([]string{}, h.o.Command[1:]...), s.Args...)...)
 	cmd.Dir, cmd.Env = dir, env
 	return cmd, name + "=" + value, nil
-}
-
-func workDir(wanted, otherwise string) (string, error) {
-	dir := wanted
-	if dir == "" {
-		dir = otherwise
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(dir)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("working directory: %w", err)
-	case !info.IsDir():
-		return "", fmt.Errorf("working directory: %s is not a directory", dir)
-	}
-	return dir, nil
 }
 
 // start starts the process and gives it a name. From here on CloseAll knows of it.

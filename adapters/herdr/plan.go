@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -22,7 +21,7 @@ func (h *Herdr) plan(s lifecycle.Spec) (a *agent, dir string, env map[string]str
 			return nil, "", nil, fmt.Errorf("%w: argument %q has a control character; it is typed into a shell", lifecycle.ErrInvalid, arg)
 		}
 	}
-	if dir, err = workDir(cmp.Or(s.Dir, h.o.Dir)); err != nil {
+	if dir, err = childenv.Dir(cmp.Or(s.Dir, h.o.Dir)); err != nil {
 		return nil, "", nil, err
 	}
 	if env, err = environment(os.Environ(), h.o.MaxDepth, h.o.Env, s.Env); err != nil {
@@ -51,23 +50,6 @@ func environment(environ []string, limit int, add ...map[string]string) (map[str
 	}
 	env[childenv.DepthVar] = strconv.Itoa(childenv.Depth(environ, limit) + 1)
 	return env, nil
-}
-
-// workDir returns the absolute directory. Herdr would take a missing one in silence and
-// start somewhere else.
-func workDir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(dir)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("working directory: %w", err)
-	case !info.IsDir():
-		return "", fmt.Errorf("working directory: %s is not a directory", dir)
-	}
-	return dir, nil
 }
 
 // inDir: a pane that is somewhere else than it should be gets no prompt.

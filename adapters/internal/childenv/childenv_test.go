@@ -2,7 +2,11 @@ package childenv
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/matryer/is"
@@ -83,4 +87,23 @@ func TestBuild_ANameThatIsNone_IsRefused(t *testing.T) {
 		_, err := Build(nil, 1, map[string]string{name: value})
 		is.New(t).True(err != nil)
 	}
+}
+
+func TestDir(t *testing.T) {
+	is := is.New(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	is.NoErr(os.WriteFile(file, nil, 0o600))
+	here, err := os.Getwd()
+	is.NoErr(err)
+	for given, want := range map[string]string{dir: dir, "": here, ".": here} {
+		got, err := Dir(given)
+		is.NoErr(err)
+		is.Equal(got, want)
+	}
+	_, err = Dir(filepath.Join(dir, "missing"))
+	is.True(errors.Is(err, fs.ErrNotExist))
+	is.True(strings.Contains(err.Error(), "missing"))
+	_, err = Dir(file)
+	is.True(strings.Contains(err.Error(), "is not a directory"))
 }
