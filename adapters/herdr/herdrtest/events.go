@@ -110,17 +110,11 @@ func (s *Server) subscribe(c net.Conn, r call, down <-chan struct{}) {
 		write(c, reply{ID: id, Error: refusal})
 		return
 	}
+	s.countStream(1) // before the answer, so that whoever has it finds the stream counted
+	defer s.countStream(-1)
 	if !write(c, reply{ID: r.ID, Result: map[string]string{"type": "subscription_started"}}) {
 		return
 	}
-	s.mu.Lock()
-	s.streams++
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.streams--
-		s.mu.Unlock()
-	}()
 	left := make(chan struct{})
 	go func() { // any byte, and any end, is the client's leaving
 		defer close(left)
@@ -142,6 +136,12 @@ func (s *Server) subscribe(c net.Conn, r call, down <-chan struct{}) {
 			return
 		}
 	}
+}
+
+func (s *Server) countStream(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams += n
 }
 
 // entries checks a subscription. The first bad entry rejects all of it.
