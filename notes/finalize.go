@@ -83,7 +83,7 @@ func finished(r *record, e *entry, o Outcome, old []byte) []byte {
 func (e *entry) finish(o Outcome) {
 	code := o.ReturnCode
 	e.Status, e.ReturnCode, e.Completed, e.Inferred = o.Status, &code, at(o.At), o.Inferred
-	e.Error = clip(o.Error, maxError)
+	e.Error, e.Owner = clip(o.Error, maxError), "" // nobody has to look after it any more
 }
 
 // outcome reads from a finished note what its entry has to say.
