@@ -100,7 +100,7 @@ func swap(t *testing.T, f *aferofs.FS, victim, target string) {
 }
 
 func lockOnce(f *aferofs.FS, name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	unlock, err := f.Lock(ctx, name)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestContain_PipeIsRefusedNotWaitedFor(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("somebody waits for the pipe")
 	}
 }

@@ -69,7 +69,7 @@ func TestCrash_KilledWhileWriting(t *testing.T) {
 		next++ // what the killed one was at may exist
 	}
 
-	prompt(t, waits)
+	report(t, waits)
 
 	record, err := f.ReadFile("record")
 	is.NoErr(err)

@@ -63,7 +63,7 @@ func TestLock_FreedByDeath(t *testing.T) {
 		waits = append(waits, time.Since(began))
 		is.NoErr(unlock())
 	}
-	prompt(t, waits)
+	report(t, waits)
 }
 
 // C16: two that find the same dead lock do not both win. They count in a file that only the
@@ -111,8 +111,8 @@ func contend(args []string) {
 	}
 }
 
-// 16 processes in each other's way: nothing is lost, and nobody starves. The waits are the
-// machine's as well, so the bound is generous here; the benchmark has the figures.
+// 16 processes in each other's way: nothing is lost, and everybody gets its turns. How long
+// they wait is the benchmark's.
 func TestLock_SixteenProcesses(t *testing.T) {
 	is := is.New(t)
 	const processes, rounds = 16, 20
@@ -122,11 +122,7 @@ func TestLock_SixteenProcesses(t *testing.T) {
 	got, err := f.ReadFile("count")
 	is.NoErr(err)
 	is.Equal(len(got), processes*rounds)
-	longest := waits[len(waits)-1]
-	t.Logf("waits: median %v, longest %v", waits[len(waits)/2], longest)
-	if longest > 2*time.Second {
-		t.Errorf("somebody waited %v", longest)
-	}
+	report(t, waits)
 }
 
 // contention lets processes contend for one lock and returns their waits, sorted.
@@ -198,7 +194,7 @@ func TestLock_GivingUpOftenLeavesOneGoroutine(t *testing.T) {
 	}
 	is.Equal(waiters(), 1)
 	is.NoErr(holder.stdin.Close())
-	is.True(within(5*time.Second, func() bool { return waiters() == 0 }))
+	is.True(within(time.Minute, func() bool { return waiters() == 0 }))
 	unlock, err := f.Lock(t.Context(), "lock")
 	is.NoErr(err)
 	is.NoErr(unlock())

@@ -170,7 +170,7 @@ func TestNotes_KilledWhileWriting(t *testing.T) {
 		}
 		is.Equal(next.RelPath(), session)
 	}
-	prompt(t, waits)
+	report(t, waits)
 	found := checkSession(t, root, acknowledged)
 	list, err := notes.List(t.Context(), aferofs.OS(root))
 	is.NoErr(err)

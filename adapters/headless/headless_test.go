@@ -22,7 +22,7 @@ const prompt1 = lifecycle.PromptID("shepherd-prompt-0a1b2c3d-6f9619ff-8b86-4d01-
 const prompt2 = lifecycle.PromptID("shepherd-prompt-0a1b2c3d-7c9e6679-7425-40de-944b-e07fc1f90ae7")
 
 // limit is how long a test waits for what has to happen.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 func scripted(faults ...headlesstest.Fault) Options {
 	return Options{Command: headlesstest.Command(faults...), StopGrace: 300 * time.Millisecond}
@@ -110,12 +110,13 @@ func TestAPrompt_FromLaunchToAnswer(t *testing.T) {
 	is.Equal(o.Link, lifecycle.LinkUp)
 	is.Equal(o.Turns, uint64(0))
 
+	begun := time.Now()
 	submit(t, h, target, prompt1, "say looking", "tool ls", "think 50ms", "say it is in retry.go")
 	until(t, h, target, "working", func(o lifecycle.Observation) bool { return o.State == lifecycle.Working })
 	s := settled(t, h, target, prompt1)
 	is.Equal(s.Kind, lifecycle.Finished)
 	is.Equal(s.Text, "it is in retry.go")
-	is.True(time.Since(s.At) < limit)
+	is.True(!s.At.Before(begun))
 	o, _ = h.Observe(target)
 	is.Equal(o.State, lifecycle.Idle)
 	is.Equal(o.Turns, uint64(1))

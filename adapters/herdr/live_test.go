@@ -131,7 +131,7 @@ func (s *liveServer) call(method string, params any) (json.RawMessage, error) {
 		return nil, err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	line, _ := json.Marshal(map[string]any{"id": "t", "method": method, "params": params})
 	if _, err := c.Write(append(line, '\n')); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type rig struct {
 }
 
 // limit is how long a test waits for what has to happen.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // rules are in a hurry, but for those that a test is about.
 var rules = lifecycle.Rules{

@@ -413,7 +413,7 @@ func socketHost(t *testing.T) (path string, connect func() raw) {
 			return err == nil
 		})
 		t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		return raw{is.New(t), t, bufio.NewReaderSize(conn, 1<<20), conn}
 	}
 }

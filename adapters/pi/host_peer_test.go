@@ -135,7 +135,7 @@ func (p *fakePi) take(n bridgeNotice) {
 
 func (p *fakePi) ask(method string, params, into any) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	p.NoErr(p.client.CallResult(ctx, method, params, into))
 }
@@ -230,7 +230,7 @@ func (p *fakePi) receive(session string) []watch.NotificationID {
 // eventually waits for what another goroutine is about to do.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never happened: %s", what)
 		}

@@ -84,7 +84,7 @@ func (f *fake) hear() (m map[string]any) {
 
 // isHungUpOn reports whether the host has closed the connection.
 func (f *fake) isHungUpOn() bool {
-	_ = f.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = f.SetReadDeadline(time.Now().Add(time.Minute))
 	_, err := f.in.ReadByte()
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -68,7 +68,7 @@ func replay(t *testing.T, file string) {
 		}
 		want, got := normal(x.Got), ""
 		await(t, s.Socket, x)
-		for end := time.Now().Add(3 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			got = normal(ask(t, s.Socket, x.Sent))
 			if got == want || time.Now().After(end) || !again.MatchString(x.Sent) {
 				break
@@ -124,7 +124,7 @@ func await(t *testing.T, socket string, x exchange) {
 	} else if sent.Method != "agent.prompt" {
 		return
 	}
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		now := ask(t, socket, `{"id":"w","method":"agent.get","params":{"target":"`+sent.Params.Target+`"}}`)
 		if strings.Contains(now, `"error"`) || strings.Contains(now, `"interactive_ready"`) && strings.Contains(now, `"agent_status":"`+status) {
 			return
@@ -140,7 +140,7 @@ func ask(t *testing.T, socket, line string) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := fmt.Fprintf(c, "%s\n", line); err != nil {
 		t.Fatal(err)
 	}

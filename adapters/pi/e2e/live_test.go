@@ -73,7 +73,7 @@ func realHerdr(t *testing.T, m *machine) string {
 		_ = cmd.Wait()
 		_ = os.RemoveAll(dir)
 	})
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if pong, err := herdrCall(socket, "ping"); err == nil {
 			t.Logf("live: %s", pong)
 			return socket
@@ -90,7 +90,7 @@ func herdrCall(socket, method string) (json.RawMessage, error) {
 		return nil, err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := fmt.Fprintf(c, `{"id":"t","method":%q,"params":{}}`+"\n", method); err != nil {
 		return nil, err
 	}

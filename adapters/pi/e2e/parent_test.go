@@ -109,11 +109,9 @@ func TestPrintAndJSONMode(t *testing.T) {
 			t.Run(mode[len(mode)-1], func(t *testing.T) {
 				is := is.New(t)
 				script := "start scout auth\nprompt 1 say it is in retry.go\nwatch 1\nwait 1\nsay finished"
-				began := time.Now()
 				out, err := m.once(t, append(mode, script)...)
 				is.NoErr(err)
 				is.True(strings.Contains(out, "finished"))
-				is.True(time.Since(began) < 30*time.Second)
 				is.True(len(m.model.parent("use shepherd_wait")) > 0) // what watch said
 				is.True(len(m.model.parent(`"text":"it is in retry.go"`)) > 0)
 				m.nothingLeft(t)
@@ -276,10 +274,8 @@ func TestAWaitShowsHowItGoesAndEndsWithEscape(t *testing.T) {
 	d := s.call("shepherd_prompt", object{"id": s.agent, "message": "gate " + g})
 	s.prompt(fmt.Sprintf(`call shepherd_wait {"id":%q}`, d["promptId"]))
 	s.until("the call waits", func() bool { return s.count("tool_execution_start") > s.count("tool_execution_end") })
-	began := time.Now()
 	s.ask(object{"type": "abort"})
-	s.until("it stops", func() bool { return s.count("tool_execution_start") == s.count("tool_execution_end") })
-	s.is.True(time.Since(began) < 2*time.Second)
+	s.until("it stops, though the prompt goes on", func() bool { return s.count("tool_execution_start") == s.count("tool_execution_end") })
 	s.model.open(g)
 	s.is.True(strings.Contains(s.call("shepherd_wait", object{"id": d["promptId"]})["text"].(string), "result of "+g)) // the prompt went on
 }

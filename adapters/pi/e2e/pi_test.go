@@ -246,7 +246,7 @@ func (p *rpc) all() []map[string]any {
 // until waits for what another process is about to do.
 func (p *rpc) until(what string, ok func() bool) {
 	p.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("never happened: %s\nstderr: %s\nlast events: %s", what, p.stderr.String(), p.tail())
@@ -383,7 +383,7 @@ func (p *rpc) quit() {
 	_ = p.in.Close()
 	select {
 	case <-p.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 		p.t.Error("pi did not end with its input")
@@ -429,7 +429,7 @@ func (m *machine) once(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(m.program[0], append(append(slices.Clone(m.program[1:]), "-na", "-e", extension(t)), args...)...)
 	cmd.Dir, cmd.Env = m.project, m.env
-	timer := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	out, err := cmd.Output()
 	return string(out), err
@@ -440,7 +440,7 @@ func (m *machine) once(t *testing.T, args ...string) (string, error) {
 func (m *machine) nothingLeft(t *testing.T) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		left = m.processes()
 		if len(left) == 0 {
 			return

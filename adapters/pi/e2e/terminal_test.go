@@ -72,7 +72,7 @@ func (p *terminal) shown() string {
 
 func (p *terminal) until(what string, ok func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			out := p.shown()
 			p.t.Fatalf("never happened: %s\nthe end of the screen: %q", what, out[max(0, len(out)-3000):])
@@ -136,7 +136,7 @@ func TestInATerminal(t *testing.T) {
 		p.keys(controlD)
 		select {
 		case <-p.ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("Ctrl+D did not end pi")
 		}
 		m.nothingLeft(t)
