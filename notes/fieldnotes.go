@@ -3,6 +3,7 @@ package notes
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -45,7 +46,8 @@ func (r *record) fieldnotes() []byte {
 	}
 	b.WriteString("\n## Notes\n\n")
 	for i, e := range r.notes {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, e.lines().item)
+		b.Write(strconv.AppendInt(b.AvailableBuffer(), int64(i+1), 10))
+		b.WriteString(". " + e.lines().item + "\n")
 	}
 	b.WriteString("\n## Flow\n\n")
 	for i, e := range r.notes {
