@@ -30,13 +30,26 @@ type ToolResult struct {
 	ReturnCode int            // 0, or that of the error or of the first prompt that failed
 }
 
-// Tools lists the operations for a model. A host may add its own.
+// NewTool makes a tool that answers, and fails, in the structure that shepherd's own have. A
+// host makes its own tools with it. Its result's text names the call with its arguments;
+// errors of this package get the code that shepherd's tools give them.
+func NewTool(name, description string, schema json.RawMessage, run func(ctx context.Context, args json.RawMessage) (ToolAnswer, error)) Tool {
+	return Tool{Name: name, Description: description, Schema: schema, Call: func(ctx context.Context, args json.RawMessage) ToolResult {
+		a, err := run(ctx, args)
+		if err != nil {
+			return failure(name, args, err)
+		}
+		return a.result(name, args)
+	}}
+}
+
+// Tools lists the operations for a model. A host may add its own; see [NewTool].
 func (s *Shepherd) Tools() []Tool {
 	var tools []Tool
 	for _, t := range []struct {
 		name, description string
 		schema            schema
-		run               func(context.Context, args) (answer, error)
+		run               func(context.Context, args) (ToolAnswer, error)
 	}{
 		{"shepherd_start", "Start a child agent in a place of its own and return its agent id. It waits for work: give it some with shepherd_prompt.",
 			schema{"agent": text("which agent, for example scout").required(), "label": text("what this one is for, a few words; shown beside its name"), "dir": text("its working directory, absolute; default: the project")}, s.toolStart},
@@ -53,80 +66,76 @@ func (s *Shepherd) Tools() []Tool {
 		{"shepherd_close", "Close child agents that are not needed any more. A prompt in flight is cancelled; notes stay.",
 			schema{"id": ids("one agent id, or several").required()}, s.toolClose},
 	} {
-		tools = append(tools, Tool{Name: t.name, Description: t.description, Schema: t.schema.json(), Call: func(ctx context.Context, raw json.RawMessage) ToolResult {
+		tools = append(tools, NewTool(t.name, t.description, t.schema.json(), func(ctx context.Context, raw json.RawMessage) (ToolAnswer, error) {
 			a, err := parseArgs(raw, t.schema)
-			var out answer
-			if err == nil {
-				out, err = t.run(ctx, a)
-			}
 			if err != nil {
-				return failure(t.name, raw, err)
+				return ToolAnswer{}, err
 			}
-			return out.result(t.name, raw)
-		}})
+			return t.run(ctx, a)
+		}))
 	}
 	return tools
 }
 
-func (s *Shepherd) toolStart(ctx context.Context, a args) (answer, error) {
+func (s *Shepherd) toolStart(ctx context.Context, a args) (ToolAnswer, error) {
 	spec := Spec{Name: a.text("agent"), Label: a.text("label"), Dir: a.text("dir")}
 	id, err := s.Start(ctx, spec)
 	if err != nil {
-		return answer{}, err
+		return ToolAnswer{}, err
 	}
 	session, err := s.Session(ctx)
 	if err != nil {
-		return answer{}, err
+		return ToolAnswer{}, err
 	}
-	return answer{
-		service: "shepherd_start started " + display(spec.Name, spec.Label),
-		value:   fields{{"id", id}, {"agent", spec.Name}, {"label", spec.Label}, {"sessionName", session.Name}, {"sessionPath", session.Path}, {"sessionRelativePath", session.RelPath}},
-		details: fields{{"agentId", id}, {"sessionName", session.Name}, {"sessionPath", session.Path}, {"sessionRelativePath", session.RelPath}},
+	return ToolAnswer{
+		Service: "shepherd_start started " + display(spec.Name, spec.Label),
+		Return:  ToolFields{{"id", id}, {"agent", spec.Name}, {"label", spec.Label}, {"sessionName", session.Name}, {"sessionPath", session.Path}, {"sessionRelativePath", session.RelPath}},
+		Details: ToolFields{{"agentId", id}, {"sessionName", session.Name}, {"sessionPath", session.Path}, {"sessionRelativePath", session.RelPath}},
 	}, nil
 }
 
-func (s *Shepherd) toolPrompt(ctx context.Context, a args) (answer, error) {
+func (s *Shepherd) toolPrompt(ctx context.Context, a args) (ToolAnswer, error) {
 	o := Order{Agent: AgentID(a.text("id")), Text: a.text("message"), Timeout: a.minutes("timeoutMinutes")}
 	prompts, err := s.PromptAll(ctx, o)
 	if err != nil {
-		return answer{}, err
+		return ToolAnswer{}, err
 	}
 	p := prompts[0]
 	st, err := s.Status(p.Agent)
 	if err != nil {
-		return answer{}, err
+		return ToolAnswer{}, err
 	}
-	return answer{
-		service: "Prompted " + display(st.Name, st.Label),
-		value:   fields{{"id", p.ID}, {"agentId", p.Agent}, {"notePath", p.NotePath}, {"sessionName", p.SessionName}, {"sessionPath", p.SessionPath}, {"sessionRelativePath", p.SessionRelative}},
-		details: fields{{"promptId", p.ID}, {"agentId", p.Agent}, {"notePath", p.NotePath}, {"sessionName", p.SessionName}, {"sessionPath", p.SessionPath}, {"sessionRelativePath", p.SessionRelative}},
+	return ToolAnswer{
+		Service: "Prompted " + display(st.Name, st.Label),
+		Return:  ToolFields{{"id", p.ID}, {"agentId", p.Agent}, {"notePath", p.NotePath}, {"sessionName", p.SessionName}, {"sessionPath", p.SessionPath}, {"sessionRelativePath", p.SessionRelative}},
+		Details: ToolFields{{"promptId", p.ID}, {"agentId", p.Agent}, {"notePath", p.NotePath}, {"sessionName", p.SessionName}, {"sessionPath", p.SessionPath}, {"sessionRelativePath", p.SessionRelative}},
 	}, nil
 }
 
-func (s *Shepherd) toolWait(ctx context.Context, a args) (answer, error) {
+func (s *Shepherd) toolWait(ctx context.Context, a args) (ToolAnswer, error) {
 	ids := as[PromptID](a.ids("id"))
 	results, err := s.WaitFor(ctx, WaitOptions{Timeout: a.minutes("timeoutMinutes"), Keep: a.flag("keep")}, ids...)
 	if err != nil {
-		return answer{}, err
+		return ToolAnswer{}, err
 	}
-	out := answer{details: fields{{"promptIds", ids}}}
+	out := ToolAnswer{Details: ToolFields{{"promptIds", ids}}}
 	var names []string
 	var list []any
 	for _, r := range results {
 		names = append(names, display(r.Agent, r.Label))
 		list = append(list, resultFields(r))
-		if out.returnCode == 0 {
-			out.returnCode = r.ReturnCode
+		if out.ReturnCode == 0 {
+			out.ReturnCode = r.ReturnCode
 		}
 	}
-	out.service, out.value = "waited for "+strings.Join(names, ", "), oneOrList(a, "id", list)
+	out.Service, out.Return = "waited for "+strings.Join(names, ", "), oneOrList(a, "id", list)
 	return out, nil
 }
 
-func (s *Shepherd) toolWatch(ctx context.Context, a args) (answer, error) {
+func (s *Shepherd) toolWatch(ctx context.Context, a args) (ToolAnswer, error) {
 	reg, err := s.Watch(ctx, as[PromptID](a.ids("id"))...)
 	if err != nil {
-		return answer{}, err
+		return ToolAnswer{}, err
 	}
 	service := "watch registered; all prompts were already settled"
 	if n := len(reg.Pending); n > 0 {
@@ -136,31 +145,31 @@ func (s *Shepherd) toolWatch(ctx context.Context, a args) (answer, error) {
 	for _, c := range reg.Completed {
 		completed = append(completed, completionFields(c))
 	}
-	return answer{
-		service: service,
-		value:   fields{{"watcherId", reg.WatcherID}, {"promptIds", reg.PromptIDs}, {"pending", emptyList(reg.Pending)}, {"completed", completed}},
-		details: fields{{"watcherId", reg.WatcherID}, {"promptIds", reg.PromptIDs}, {"pending", emptyList(reg.Pending)}},
+	return ToolAnswer{
+		Service: service,
+		Return:  ToolFields{{"watcherId", reg.WatcherID}, {"promptIds", reg.PromptIDs}, {"pending", emptyList(reg.Pending)}, {"completed", completed}},
+		Details: ToolFields{{"watcherId", reg.WatcherID}, {"promptIds", reg.PromptIDs}, {"pending", emptyList(reg.Pending)}},
 	}, nil
 }
 
-func (s *Shepherd) toolUnwatch(_ context.Context, a args) (answer, error) {
+func (s *Shepherd) toolUnwatch(_ context.Context, a args) (ToolAnswer, error) {
 	ids := as[WatchID](a.ids("id"))
 	for _, id := range ids {
 		if err := s.Unwatch(id); err != nil {
-			return answer{}, err
+			return ToolAnswer{}, err
 		}
 	}
-	return answer{service: "stopped " + count(len(ids), "watcher"), value: a.given("id"), details: fields{{"watcherIds", ids}}}, nil
+	return ToolAnswer{Service: "stopped " + count(len(ids), "watcher"), Return: a.given("id"), Details: ToolFields{{"watcherIds", ids}}}, nil
 }
 
-func (s *Shepherd) toolStatus(_ context.Context, a args) (answer, error) {
+func (s *Shepherd) toolStatus(_ context.Context, a args) (ToolAnswer, error) {
 	all := s.Agents()
 	if asked := as[AgentID](a.ids("id")); len(asked) > 0 {
 		all = nil
 		for _, id := range asked {
 			st, err := s.Status(id)
 			if err != nil {
-				return answer{}, err
+				return ToolAnswer{}, err
 			}
 			all = append(all, st)
 		}
@@ -177,10 +186,10 @@ func (s *Shepherd) toolStatus(_ context.Context, a args) (answer, error) {
 	if len(all) == 0 {
 		states = []string{"no agents were started."}
 	}
-	return answer{service: strings.Join(states, " "), value: oneOrList(a, "id", list), details: fields{{"agentIds", ids}}}, nil
+	return ToolAnswer{Service: strings.Join(states, " "), Return: oneOrList(a, "id", list), Details: ToolFields{{"agentIds", ids}}}, nil
 }
 
-func (s *Shepherd) toolClose(ctx context.Context, a args) (answer, error) {
+func (s *Shepherd) toolClose(ctx context.Context, a args) (ToolAnswer, error) {
 	ids := as[AgentID](a.ids("id"))
 	var names []string
 	for _, id := range ids {
@@ -189,15 +198,15 @@ func (s *Shepherd) toolClose(ctx context.Context, a args) (answer, error) {
 			err = s.CloseAgent(ctx, id)
 		}
 		if err != nil {
-			return answer{}, err
+			return ToolAnswer{}, err
 		}
 		names = append(names, display(st.Name, st.Label))
 	}
-	return answer{service: "closed " + strings.Join(names, ", "), value: a.given("id"), details: fields{{"agentIds", ids}}}, nil
+	return ToolAnswer{Service: "closed " + strings.Join(names, ", "), Return: a.given("id"), Details: ToolFields{{"agentIds", ids}}}, nil
 }
 
-func resultFields(r Result) fields {
-	f := fields{
+func resultFields(r Result) ToolFields {
+	f := ToolFields{
 		{"promptId", r.PromptID}, {"agentId", r.AgentID}, {"agent", r.Agent}, {"label", r.Label},
 		{"status", r.Status}, {"ok", r.OK()}, {"returnCode", r.ReturnCode},
 	}
@@ -206,13 +215,13 @@ func resultFields(r Result) fields {
 	return f.with(r.Inferred, "inferred", true).with(r.Running, "running", true)
 }
 
-func completionFields(c Completion) fields {
-	f := append(fields{{"watcherId", c.WatcherID}}, resultFields(c.Result)...)
+func completionFields(c Completion) ToolFields {
+	f := append(ToolFields{{"watcherId", c.WatcherID}}, resultFields(c.Result)...)
 	return f.with(c.Waited, "waited", true).with(true, "pending", c.Pending)
 }
 
-func statusFields(st AgentStatus, now time.Time) fields {
-	f := fields{{"id", st.ID}, {"agent", st.Name}, {"label", st.Label}, {"state", stateWord(st)}}
+func statusFields(st AgentStatus, now time.Time) ToolFields {
+	f := ToolFields{{"id", st.ID}, {"agent", st.Name}, {"label", st.Label}, {"state", stateWord(st)}}
 	f = f.with(!st.Since.IsZero(), "since", st.Since).with(!st.Seen.IsZero(), "lastSign", st.Seen)
 	f = f.with(st.PromptID != "", "promptId", st.PromptID)
 	f = f.with(!st.Submitted.IsZero(), "promptAge", now.Sub(st.Submitted).Round(time.Second).String())

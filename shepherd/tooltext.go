@@ -9,65 +9,69 @@ import (
 	"unicode"
 )
 
-// answer is what a tool has to say, before it is put into the common structure.
-type answer struct {
-	service    string
-	value      any // returned: a string as it is, everything else as JSON
-	details    fields
-	returnCode int
+// ToolAnswer is what a tool has to say, before it is put into the common structure.
+type ToolAnswer struct {
+	Service string // what happened, in a line
+	// Return is what the operation returns: a string as it is, on one line; a list ([]any)
+	// with an element on each line; everything else as JSON.
+	Return any
+	// Details are shown with their names as words: sessionPath is "session path".
+	Details    ToolFields
+	ReturnCode int
 }
 
-// fields are named values in an order.
-type fields []field
+// ToolFields are named values in an order. As JSON they are an object that keeps it.
+type ToolFields []ToolField
 
-type field struct {
-	name  string
-	value any
+// ToolField is a named value. The name is in camel case.
+type ToolField struct {
+	Name  string
+	Value any
 }
 
 // with adds a field if it is to be shown.
-func (f fields) with(show bool, name string, value any) fields {
+func (f ToolFields) with(show bool, name string, value any) ToolFields {
 	if !show {
 		return f
 	}
 	if err, ok := value.(error); ok {
 		value = err.Error()
 	}
-	return append(f, field{name, value})
+	return append(f, ToolField{name, value})
 }
 
-// MarshalJSON makes an object that keeps the order.
-func (f fields) MarshalJSON() ([]byte, error) {
+// MarshalJSON makes an object of the fields, in their order.
+func (f ToolFields) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, field := range f {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, "%s:%s", compact(field.name), compact(field.value))
+		fmt.Fprintf(&b, "%s:%s", compact(field.Name), compact(field.Value))
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
 }
 
-func (a answer) result(tool string, call json.RawMessage) ToolResult {
-	details := append(a.details[:len(a.details):len(a.details)], field{"returnCode", a.returnCode})
+func (a ToolAnswer) result(tool string, call json.RawMessage) ToolResult {
+	details := append(a.Details[:len(a.Details):len(a.Details)], ToolField{"returnCode", a.ReturnCode})
 	data := map[string]any{}
 	for _, f := range details {
-		data[f.name] = f.value
+		data[f.Name] = f.Value
 	}
-	data["return"] = a.value
-	return ToolResult{Text: render(a.service, tool, call, a.value, details), Details: data, ReturnCode: a.returnCode}
+	data["return"] = a.Return
+	return ToolResult{Text: render(a.Service, tool, call, a.Return, details), Details: data, ReturnCode: a.ReturnCode}
 }
 
 func failure(tool string, call json.RawMessage, err error) ToolResult {
 	action := strings.TrimPrefix(tool, "shepherd_")
 	code, returnCode := classify(err)
-	out := answer{
-		service:    fmt.Sprintf("Herd %s failed (return code %d): %s", action, returnCode, err),
-		value:      fields{{"code", code}, {"error", err.Error()}, {"returnCode", returnCode}},
-		details:    fields{{"action", action}, {"code", code}, {"error", err.Error()}},
-		returnCode: returnCode,
+	out := ToolAnswer{
+		Service:    fmt.Sprintf("Herd %s failed (return code %d): %s", action, returnCode, err),
+		Return:     ToolFields{{"code", code}, {"error", err.Error()}, {"returnCode", returnCode}},
+		Details:    ToolFields{{"action", action}, {"code", code}, {"error", err.Error()}},
+		ReturnCode: returnCode,
 	}
 	r := out.result(tool, call)
 	r.IsError = true
@@ -96,11 +100,11 @@ func classify(err error) (code string, returnCode int) {
 
 // render lays a result out as all shepherd tools do. Values stand as JSON, so no text of a
 // child can end a section or begin another.
-func render(service, tool string, call json.RawMessage, value any, details fields) string {
+func render(service, tool string, call json.RawMessage, value any, details ToolFields) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\ncall:\n    %s %s\n\nreturn:\n    %s\n\ndetails:", oneLine(service), tool, callText(call), valueText(value))
 	for _, f := range details {
-		fmt.Fprintf(&b, "\n   %s: %s", words(f.name), plainOrJSON(f.value))
+		fmt.Fprintf(&b, "\n   %s: %s", words(f.Name), plainOrJSON(f.Value))
 	}
 	return b.String()
 }

@@ -111,9 +111,12 @@ func TestHost_HostTools(t *testing.T) {
 		}
 	}
 	for _, args := range []any{object{}, object{"id": nil}, object{"id": "null"}, object{"id": 5}, object{"id": "x", "lines": -1}} {
-		if r := p.tool("shepherd_read", args); !r.IsError || r.ReturnCode != 1 {
+		if r := p.tool("shepherd_read", args); !r.IsError || r.ReturnCode != 1 || r.Details["code"] != "invalid_argument" {
 			t.Errorf("shepherd_read took %v: %s", args, r.Text)
 		}
+	}
+	if r := p.tool("shepherd_read", object{"id": "nobody"}); r.Details["code"] != "unknown_handle" {
+		t.Errorf("shepherd_read knew nobody: %s", r.Text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -132,95 +133,130 @@ func (s *hostSession) nextOrder() int {
 
 // hostTools are the tools that only a host has.
 func (s *hostSession) hostTools() []shepherd.Tool {
-	none := `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
-	return []shepherd.Tool{
-		{Name: "shepherd_agents", Description: "List the kinds of agents that shepherd_start knows, with what they are good for and where each is defined.", Schema: json.RawMessage(none), Call: s.toolAgents},
-		{Name: "shepherd_herd", Description: "Show the whole herd: every child agent of this session, what it is doing and for how long, and how its last prompt ended.", Schema: json.RawMessage(none), Call: s.toolHerd},
-		{Name: "shepherd_read", Description: "Look at the end of what a child agent has been saying, while it works or afterwards. Its final answer comes with shepherd_watch or shepherd_wait.", Schema: json.RawMessage(`{"type":"object","properties":{"id":{"description":"the agent id that shepherd_start returned","type":"string"},"lines":{"description":"at most so many lines from the end; default 40","type":"number","exclusiveMinimum":0,"maximum":1000}},"required":["id"],"additionalProperties":false}`), Call: s.toolRead},
-		{Name: "shepherd_prune", Description: "Close what earlier, dead processes of this very session have left running, and nothing else.", Schema: json.RawMessage(none), Call: s.toolPrune},
+	const (
+		none = `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
+		read = `{"type":"object","properties":{"id":{"description":"the agent id that shepherd_start returned","type":"string"},"lines":{"description":"at most so many lines from the end; default 40","type":"number","exclusiveMinimum":0,"maximum":1000}},"required":["id"],"additionalProperties":false}`
+	)
+	var tools []shepherd.Tool
+	for _, t := range []struct {
+		name, description, schema string
+		run                       func(context.Context, json.RawMessage) (shepherd.ToolAnswer, error)
+	}{
+		{"shepherd_agents", "List the kinds of agents that shepherd_start knows, with what they are good for and where each is defined.", none, s.toolAgents},
+		{"shepherd_herd", "Show the whole herd: every child agent of this session, what it is doing and for how long, and how its last prompt ended.", none, s.toolHerd},
+		{"shepherd_read", "Look at the end of what a child agent has been saying, while it works or afterwards. Its final answer comes with shepherd_watch or shepherd_wait.", read, s.toolRead},
+		{"shepherd_prune", "Close what earlier, dead processes of this very session have left running, and nothing else.", none, s.toolPrune},
+	} {
+		tools = append(tools, shepherd.NewTool(t.name, t.description, json.RawMessage(t.schema), t.run))
 	}
+	return tools
 }
 
-func (s *hostSession) toolAgents(ctx context.Context, call json.RawMessage) shepherd.ToolResult {
-	var found []Definition
-	if err := hostArgs(call, &struct{}{}); err != nil {
-		return hostFailure("shepherd_agents", call, err)
+// field is a named value of a tool's answer.
+func field(name string, value any) shepherd.ToolField {
+	return shepherd.ToolField{Name: name, Value: value}
+}
+
+func (s *hostSession) toolAgents(ctx context.Context, args json.RawMessage) (shepherd.ToolAnswer, error) {
+	if err := decodeArgs(args, &struct{}{}); err != nil {
+		return shepherd.ToolAnswer{}, err
 	}
-	if s.parts.Agents != nil {
-		var err error
-		if found, err = s.parts.Agents(ctx); err != nil {
-			return hostFailure("shepherd_agents", call, err)
-		}
+	if s.parts.Agents == nil {
+		return shepherd.ToolAnswer{Service: "no agents are defined; shepherd_start takes any name, and what it does is up to your prompt.", Return: []any{}}, nil
+	}
+	found, err := s.parts.Agents(ctx)
+	if err != nil {
+		return shepherd.ToolAnswer{}, err
 	}
 	list := []any{}
 	for _, d := range found {
-		list = append(list, hostFields{{"agent", d.Name}, {"description", d.Description}, {"model", orWord(d.Model, "as the parent")}, {"source", d.Source}})
+		list = append(list, shepherd.ToolFields{
+			field("agent", d.Name), field("description", d.Description), field("model", orWord(d.Model, "as the parent")), field("source", d.Source),
+		})
 	}
-	service := fmt.Sprintf("%d agents are defined.", len(list))
-	if s.parts.Agents == nil {
-		service = "no agents are defined; shepherd_start takes any name, and what it does is up to your prompt."
-	}
-	return hostResult(service, "shepherd_agents", call, list, nil)
+	return shepherd.ToolAnswer{Service: fmt.Sprintf("%d agents are defined.", len(list)), Return: list}, nil
 }
 
-func (s *hostSession) toolHerd(_ context.Context, call json.RawMessage) shepherd.ToolResult {
-	if err := hostArgs(call, &struct{}{}); err != nil {
-		return hostFailure("shepherd_herd", call, err)
+func (s *hostSession) toolHerd(_ context.Context, args json.RawMessage) (shepherd.ToolAnswer, error) {
+	if err := decodeArgs(args, &struct{}{}); err != nil {
+		return shepherd.ToolAnswer{}, err
 	}
 	list := []any{}
 	for _, c := range s.children() {
-		list = append(list, hostFields{{"agentId", c.ID}, {"agent", c.Agent}, {"label", c.Label}, {"state", c.State}, {"for", c.age().String()}})
+		list = append(list, shepherd.ToolFields{
+			field("agentId", c.ID), field("agent", c.Agent), field("label", c.Label), field("state", c.State), field("for", c.age().String()),
+		})
 	}
-	service := fmt.Sprintf("%d agents in the herd.", len(list))
-	return hostResult(service, "shepherd_herd", call, list, hostFields{{"agents live in", s.parts.Place}})
+	return shepherd.ToolAnswer{
+		Service: fmt.Sprintf("%d agents in the herd.", len(list)), Return: list,
+		Details: shepherd.ToolFields{field("agentsLiveIn", s.parts.Place)},
+	}, nil
 }
 
-func (s *hostSession) toolRead(ctx context.Context, call json.RawMessage) shepherd.ToolResult {
-	args := struct {
-		ID    lifecycle.AgentID `json:"id"`
-		Lines *float64          `json:"lines"`
-	}{}
-	err := hostArgs(call, &args)
-	if err == nil && (args.ID == "" || args.ID == "null") {
-		err = fmt.Errorf("%w: argument \"id\" is missing; expected: the agent id that shepherd_start returned", shepherd.ErrInvalid)
-	}
-	lines := 40
-	if args.Lines != nil {
-		lines = int(*args.Lines)
-	}
-	if err == nil && (lines < 1 || lines > 1000) {
-		err = fmt.Errorf("%w: argument \"lines\" is not a number from 1 to 1000", shepherd.ErrInvalid)
-	}
-	var text string
-	if err == nil {
-		text, err = s.sh.Recent(ctx, args.ID)
-	}
+func (s *hostSession) toolRead(ctx context.Context, args json.RawMessage) (shepherd.ToolAnswer, error) {
+	id, lines, err := readArgs(args)
 	if err != nil {
-		return hostFailure("shepherd_read", call, err)
+		return shepherd.ToolAnswer{}, err
+	}
+	text, err := s.sh.Recent(ctx, id)
+	if err != nil {
+		return shepherd.ToolAnswer{}, err
 	}
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if len(all) > lines {
 		all = all[len(all)-lines:]
 	}
-	return hostResult("recent output of "+string(args.ID), "shepherd_read", call, cutText(strings.Join(all, "\n"), ""), hostFields{{"agent id", args.ID}})
+	return shepherd.ToolAnswer{
+		Service: "recent output of " + string(id),
+		Return:  shepherd.ToolFields{field("text", cutText(strings.Join(all, "\n"), ""))}, // in JSON, so that its lines stay
+		Details: shepherd.ToolFields{field("agentId", id)},
+	}, nil
 }
 
-func (s *hostSession) toolPrune(ctx context.Context, call json.RawMessage) shepherd.ToolResult {
-	if err := hostArgs(call, &struct{}{}); err != nil {
-		return hostFailure("shepherd_prune", call, err)
+func readArgs(raw json.RawMessage) (id lifecycle.AgentID, lines int, err error) {
+	args := struct {
+		ID    lifecycle.AgentID `json:"id"`
+		Lines float64           `json:"lines"`
+	}{Lines: 40}
+	switch err := decodeArgs(raw, &args); {
+	case err != nil:
+		return "", 0, err
+	case args.ID == "" || args.ID == "null":
+		return "", 0, fmt.Errorf("%w: argument \"id\" is missing; expected: the agent id that shepherd_start returned", shepherd.ErrInvalid)
+	case args.Lines < 1 || args.Lines > 1000:
+		return "", 0, fmt.Errorf("%w: argument \"lines\" is not a number from 1 to 1000", shepherd.ErrInvalid)
 	}
-	var gone []string
-	if s.parts.Prune != nil {
-		var err error
-		if gone, err = s.parts.Prune(ctx); err != nil {
-			return hostFailure("shepherd_prune", call, err)
-		}
+	return args.ID, int(args.Lines), nil
+}
+
+func (s *hostSession) toolPrune(ctx context.Context, args json.RawMessage) (shepherd.ToolAnswer, error) {
+	if err := decodeArgs(args, &struct{}{}); err != nil {
+		return shepherd.ToolAnswer{}, err
 	}
 	list := []any{}
-	for _, g := range gone {
-		list = append(list, g)
+	if s.parts.Prune != nil {
+		gone, err := s.parts.Prune(ctx)
+		if err != nil {
+			return shepherd.ToolAnswer{}, err
+		}
+		for _, g := range gone {
+			list = append(list, g)
+		}
 	}
-	return hostResult(fmt.Sprintf("closed %d orphans.", len(list)), "shepherd_prune", call, list, nil)
+	return shepherd.ToolAnswer{Service: fmt.Sprintf("closed %d orphans.", len(list)), Return: list}, nil
+}
+
+// decodeArgs decodes the arguments, whatever a model made of them, and refuses unknown ones.
+func decodeArgs(raw json.RawMessage, into any) error {
+	if t := bytes.TrimSpace(raw); len(t) == 0 || string(t) == "null" {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%w: the arguments cannot be used: %v", shepherd.ErrInvalid, err)
+	}
+	return nil
 }
 
 func orWord(s, otherwise string) string {
