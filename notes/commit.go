@@ -93,6 +93,7 @@ func (t *tx) write() error {
 	}
 	s.cached, s.unsure = nil, true // until it is known what is on disk
 	t.rec.touch(t.now)
+	t.turnPages()
 	err := s.fs.Update(s.rel(recordFile), func(old []byte) ([]byte, error) {
 		if !bytes.Equal(old, base) { // somebody without our lock, an editor say
 			rec, err := s.decode(old)
@@ -179,7 +180,7 @@ func (s *Session) decode(data []byte) (*record, error) {
 	if data == nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrSessionGone, s.dir, fs.ErrNotExist)
 	}
-	rec, err := decode(data, s.cached)
+	rec, err := decode(data, s.cached, pagesIn(s.fs, s.dir))
 	if err == nil && rec.Parent.Identity != hashPrefix+s.hash {
 		err = errForeign
 	}
@@ -189,6 +190,8 @@ func (s *Session) decode(data []byte) (*record, error) {
 	switch {
 	case errors.Is(err, ErrNewerVersion):
 		return nil, fmt.Errorf("%s: %w", s.rel(recordFile), err)
+	case errors.As(err, new(unreadable)):
+		return nil, fmt.Errorf("notes: %s: %w", s.dir, err)
 	case err != nil:
 		return nil, &CorruptError{s.rel(recordFile), err}
 	}

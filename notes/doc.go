@@ -12,7 +12,8 @@
 //	<project>/.shepherd/sessions/
 //	├── 0007-fix-oauth-login/
 //	│   ├── session.json       the truth: binding, and one line for each note
-//	│   ├── shepherd.md        the fieldnotes, derived from it
+//	│   ├── notes-0001-….json  the lines of old notes, once there are many; session.json names it
+//	│   ├── shepherd.md        the fieldnotes, derived from the two
 //	│   ├── scout-01.md        front matter │ the child's own words │ one marked section
 //	│   ├── planner-01.md
 //	│   ├── .lock              held during a transaction
@@ -36,7 +37,9 @@
 //
 // Each change is one transaction: lock, read, change, write session.json, render
 // shepherd.md, unlock. What goes on at the same time in one process shares a transaction.
-// session.json is decoded and rendered again only where it changed. Acknowledged means that
+// session.json is decoded and rendered again only where it changed, and old notes that have
+// ended move into pages, files that are written once: so a transaction costs about the same
+// with a hundred notes and with thousands. Acknowledged means that
 // the note and session.json have been synced, renamed and their directory synced, in this
 // order and the note first; shepherd.md is not waited for.
 //
@@ -51,6 +54,8 @@
 //   - A note's file without an entry in session.json: a reservation that was cut short. It
 //     was never given out, and its name is not used again.
 //   - A finished note whose entry is not: [Session.Unfinished] or another Finalize indexes it.
+//   - A page that session.json does not name: it means nothing, and is named by the next
+//     transaction if it is what that would write.
 //   - An index that is behind session.json: the next opening or transaction writes it again.
 //   - Notes that are pending or running: [Session.Unfinished] lists them.
 //   - Temporary files of the file system: they are not listed and not read.

@@ -37,6 +37,7 @@ var kinds = []struct {
 // every kind in turn; and then the next processes open both sessions and find everything
 // that was acknowledged.
 func TestFaults_EveryStepOfEveryOperation(t *testing.T) {
+	notes.SmallPages(t, 1) // the oldest note gets a page, is late, and gets another
 	steps := 0
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, -1, nil, false)

@@ -28,6 +28,19 @@ func seedRecord() *record {
 	return r
 }
 
+// seedPages has two pages: of a record's layout, and of none.
+func seedPages(name string) ([]byte, error) {
+	switch name {
+	case "notes-0001-00000001.json":
+		e := &entry{File: "worker-01.md", Agent: "worker", Slug: "worker", Ordinal: 1, Mode: defaultMode, Status: Completed}
+		e.encode()
+		return appendRows([]byte("{"), []*entry{e}), nil
+	case "notes-0002-00000002.json":
+		return []byte(`{"notes":[{"file":"worker-02.md"} , {"file":"worker-03.md"}]}`), nil
+	}
+	return nil, fs.ErrNotExist
+}
+
 // Whatever is in a session.json: no panic, and what is accepted is written and read again
 // as the same, by the quick way and by the long one.
 func FuzzRecord(f *testing.F) {
@@ -36,11 +49,12 @@ func FuzzRecord(f *testing.F) {
 	f.Add(bytes.Replace(good, []byte(`"name"`), []byte(`"later": {"a":[1, 2]}, "name"`), 1))
 	f.Add(bytes.Replace(good, []byte(`"agent"`), []byte(`"later" : "x","agent"`), 1))
 	f.Add([]byte(`{"noteSessionVersion":2,"number":1,"notes":[],"parentPiSession":{"identity":"sha256:` + strings.Repeat("0", 64) + `"}}`))
+	f.Add(bytes.Replace(good, []byte(`"notes"`), []byte(`"pages": ["notes-0001-00000001.json","notes-0002-00000002.json"], "notes"`), 1))
 	f.Add([]byte(`{"noteSessionVersion":3}`))
 	f.Add([]byte("{\n  \"notes\": [\n    {}\n  ]\n}\n"))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decode(data, nil)
+		r, err := decode(data, nil, seedPages)
 		if err != nil {
 			return
 		}
@@ -53,14 +67,14 @@ func FuzzRecord(f *testing.F) {
 		if !json.Valid(out) {
 			t.Fatalf("wrote invalid JSON:\n%s", out)
 		}
-		again, err := decode(out, r)
+		again, err := decode(out, r, seedPages)
 		if err != nil {
 			t.Fatalf("cannot read what was written: %v\n%s", err, out)
 		}
 		if second := again.encode(); !bytes.Equal(second, out) {
 			t.Errorf("not stable:\n%s\nthen\n%s", out, second)
 		}
-		long, err := decode(compact(out), nil) // not our layout: the long way
+		long, err := decode(compact(out), nil, seedPages) // not our layout: the long way
 		if err != nil || !bytes.Equal(compact(long.encode()), compact(out)) {
 			t.Errorf("the long way gives another record: %v\n%s", err, out)
 		}

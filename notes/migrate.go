@@ -197,7 +197,7 @@ func (b *binder) adopt(from *source) (*record, error) {
 		switch m.key {
 		case "parentPiSession":
 			parent = m.raw
-		case "name", "number", "path", "relativePath", "notes", "recoveredFrom":
+		case "name", "number", "path", "relativePath", "notes", "pages", "recoveredFrom":
 			return nil, fmt.Errorf("%w: %s has a member %q already", ErrInvalid, from.dir, m.key)
 		default:
 			r.others = append(r.others, m)

@@ -153,10 +153,12 @@ func (b *binder) inspect(dir string) (found, error) {
 	if err != nil {
 		return found{}, fmt.Errorf("notes: %w", err)
 	}
-	rec, err := decode(data, nil)
+	rec, err := decode(data, nil, pagesIn(b.FS, path.Join(sessionsDir, dir)))
 	switch {
 	case errors.Is(err, ErrNewerVersion):
 		return found{}, fmt.Errorf("%s: %w", name, err)
+	case errors.As(err, new(unreadable)):
+		return found{}, fmt.Errorf("notes: %s: %w", path.Dir(name), err)
 	case err == nil && rec.Parent.Identity != hashPrefix+b.hash:
 		err = errForeign
 	case err == nil && sessionDir(rec.Number, rec.Slug) != dir:

@@ -131,11 +131,12 @@ func (v *NoteView) read(raw []byte, rec *record, e *entry) {
 }
 
 func readRecord(fsys FS, dir string) (*record, error) {
-	data, err := fsys.ReadFile(path.Join(sessionsDir, dir, recordFile))
+	rel := path.Join(sessionsDir, dir)
+	data, err := fsys.ReadFile(path.Join(rel, recordFile))
 	if err != nil {
 		return nil, err
 	}
-	return decode(data, nil)
+	return decode(data, nil, pagesIn(fsys, rel))
 }
 
 // look says what a directory is. It never fails: what cannot be read is corrupt.
@@ -158,7 +159,7 @@ func look(fsys FS, dir string) SessionInfo {
 	case err != nil:
 		return corrupt(err)
 	}
-	rec, err := decode(data, nil)
+	rec, err := decode(data, nil, pagesIn(fsys, rel))
 	switch {
 	case errors.Is(err, ErrNewerVersion):
 		info.Kind, info.Err = KindNewer, fmt.Errorf("%s: %w", rel, err)

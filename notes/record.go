@@ -27,7 +27,8 @@ type record struct {
 	Modes     []string
 	Recovered []json.RawMessage // see recovery
 
-	notes  []*entry
+	pages  []page   // where the first of notes stand
+	notes  []*entry // all of them
 	others object
 	raw    []byte // the file as it was read, or as it was last written
 
@@ -80,6 +81,7 @@ func (r *record) fields(parent *json.RawMessage) []field {
 		{"status", &r.Status, true},
 		{"modes", &r.Modes, false},
 		{"recoveredFrom", &r.Recovered, false},
+		{"pages", &r.pages, false},
 	}
 }
 
@@ -96,14 +98,15 @@ func (b *binding) fields() []field {
 // of the TypeScript original, or something else altogether.
 var errNoVersion = errors.New("noteSessionVersion is missing")
 
-// decode reads a session.json. Entries whose bytes are those of prev, which may be nil, are
-// taken from it. An error other than ErrNewerVersion means that the file is corrupt.
-func decode(data []byte, prev *record) (*record, error) {
+// decode reads a session.json and its pages. Entries whose bytes are those of prev, which may
+// be nil, are taken from it. An error other than ErrNewerVersion and unreadable means that the
+// session is corrupt.
+func decode(data []byte, prev *record, read pageReader) (*record, error) {
 	if prev != nil && bytes.Equal(data, prev.raw) {
 		return prev, nil
 	}
 	if head, rows, ok := splitRows(data); ok {
-		if r, err := decodeParts(head, rows, prev); err == nil {
+		if r, err := decodeParts(head, rows, prev, read); err == nil {
 			r.raw = data
 			return r, nil
 		}
@@ -112,23 +115,32 @@ func decode(data []byte, prev *record) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, _ := o.get("notes")
-	var rows []json.RawMessage
 	if err := checkVersion(o); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(raw, &rows); err != nil || rows == nil {
-		return nil, errors.Join(errors.New("notes is not a list"), err)
+	rows, err := o.rows()
+	if err != nil {
+		return nil, err
 	}
-	lines := make([][]byte, len(rows))
-	for i, row := range rows {
-		lines[i] = appendOneLine(nil, row)
-	}
-	r, err := decodeParts(data, lines, prev)
+	r, err := decodeParts(data, rows, prev, read)
 	if err == nil {
 		r.raw = data
 	}
 	return r, err
+}
+
+// rows are the notes of a record or a page in any layout, each on one line.
+func (o object) rows() ([][]byte, error) {
+	raw, _ := o.get("notes")
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
+		return nil, errors.Join(errors.New("notes is not a list"), err)
+	}
+	rows := make([][]byte, len(list))
+	for i, row := range list {
+		rows[i] = appendOneLine(nil, row)
+	}
+	return rows, nil
 }
 
 func checkVersion(o object) error {
@@ -146,7 +158,7 @@ func checkVersion(o object) error {
 	return nil
 }
 
-func decodeParts(head []byte, rows [][]byte, prev *record) (*record, error) {
+func decodeParts(head []byte, rows [][]byte, prev *record, read pageReader) (*record, error) {
 	o, err := parseObject(head)
 	if err != nil {
 		return nil, err
@@ -168,15 +180,20 @@ func decodeParts(head []byte, rows [][]byte, prev *record) (*record, error) {
 	if err := r.Parent.decode(parent); err != nil {
 		return nil, fmt.Errorf("parentPiSession: %w", err)
 	}
-	r.notes = make([]*entry, len(rows))
-	for i, row := range rows {
+	if err := r.readPages(prev, read); err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		i := len(r.notes)
 		if prev != nil && i < len(prev.notes) && bytes.Equal(prev.notes[i].raw, row) {
-			r.notes[i] = prev.notes[i]
+			r.notes = append(r.notes, prev.notes[i])
 			continue
 		}
-		if r.notes[i], err = decodeEntry(bytes.Clone(row)); err != nil {
+		e, err := decodeEntry(bytes.Clone(row))
+		if err != nil {
 			return nil, fmt.Errorf("notes[%d]: %w", i, err)
 		}
+		r.notes = append(r.notes, e)
 	}
 	return r, r.index()
 }
@@ -201,11 +218,12 @@ const (
 	noRows    = "\n  \"notes\": []\n}\n"
 )
 
-// encode writes the record: one member a line, the notes last, one note a line. Notes that
-// did not change are copied as bytes.
+// encode writes the record: one member a line, last the notes that stand in no page, one note
+// a line. Notes that did not change are copied as bytes.
 func (r *record) encode() []byte {
-	size := 1024
-	for _, e := range r.notes {
+	notes := r.notes[r.paged():]
+	size := 1024 + 40*len(r.pages)
+	for _, e := range notes {
 		size += len(e.raw) + 6
 	}
 	parent := json.RawMessage(collect(r.Parent.fields(), r.Parent.others).appendCompact(nil))
@@ -217,11 +235,16 @@ func (r *record) encode() []byte {
 		b = appendOneLine(b, m.raw)
 		b = append(b, ',')
 	}
-	if len(r.notes) == 0 {
+	return appendRows(b, notes)
+}
+
+// appendRows writes the last member of a record or a page, and its end.
+func appendRows(b []byte, notes []*entry) []byte {
+	if len(notes) == 0 {
 		return append(b, noRows...)
 	}
 	b = append(b, rowsStart...)
-	for i, e := range r.notes {
+	for i, e := range notes {
 		if i > 0 {
 			b = append(b, ",\n"...)
 		}

@@ -18,6 +18,7 @@ func TestFaults_RandomSchedules(t *testing.T) {
 	if testing.Short() {
 		seeds = 60
 	}
+	notes.SmallPages(t, 2)
 	faults := 0
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {

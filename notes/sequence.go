@@ -85,6 +85,7 @@ func (r *record) find(file string) *entry {
 // change replaces the entry of a file by a changed copy.
 func (r *record) change(file string, f func(*entry)) {
 	if i, ok := r.files[file]; ok {
+		r.unpage(i)
 		r.notes[i] = r.notes[i].with(f)
 	}
 }
