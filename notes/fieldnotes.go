@@ -47,7 +47,9 @@ func (r *record) fieldnotes() []byte {
 	b.WriteString("\n## Notes\n\n")
 	for i, e := range r.notes {
 		b.Write(strconv.AppendInt(b.AvailableBuffer(), int64(i+1), 10))
-		b.WriteString(". " + e.lines().item + "\n")
+		b.WriteString(". ")
+		b.WriteString(e.lines().item)
+		b.WriteByte('\n')
 	}
 	b.WriteString("\n## Flow\n\n")
 	for i, e := range r.notes {
