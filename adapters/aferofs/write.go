@@ -16,7 +16,9 @@ const (
 	// SyncAll waits until the content and the name are on the disk. The default.
 	SyncAll Durability = iota
 	// SyncFiles waits until the content is on the disk, but not for the name: after a
-	// crash of the machine a new file may be missing and a replaced one be the old one.
+	// crash of the machine a new file may be missing and a replaced one be the old one. That
+	// no file names one that is missing is then left to the file system, which must keep
+	// names in their order, as journaling ones do.
 	SyncFiles
 )
 
