@@ -56,6 +56,16 @@ func TestLaunch_IntoAShellThatReadsItsFilesFor3s(t *testing.T) {
 	is.True(time.Since(begun) >= 3*time.Second)
 }
 
+// What the shell ran before was taken for the agent, whose program had then ended.
+func TestLaunch_AProgramOfTheShellsOwn_IsNotTheAgent(t *testing.T) {
+	for _, linked := range []bool{true, false} {
+		is := is.New(t)
+		r := start(t, herdrtest.Options{RunAfter: 1200 * time.Millisecond}, linked)
+		_, err := r.launch(lifecycle.Spec{})
+		is.NoErr(err)
+	}
+}
+
 func TestLaunch_IntoAShellThatStaysBusy_IsACleanError(t *testing.T) {
 	is := is.New(t)
 	r := start(t, herdrtest.Options{ShellAfter: time.Hour}, true, func(o *herdr.Options) { o.StartTimeout = 500 * time.Millisecond })

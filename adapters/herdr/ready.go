@@ -7,13 +7,16 @@ import (
 )
 
 // ready waits until the agent can be prompted, and notices when its program has failed: the
-// shell is alone again, and stays so.
+// shell is alone, and stays so.
 func (a *agent) ready(ctx context.Context) error {
 	const (
-		step  = 250 * time.Millisecond
-		grace = 1500 * time.Millisecond // what a shell may take to run what was typed into it
+		step = 250 * time.Millisecond
+		// grace is what a shell may take to run what was typed into it. It counts from the
+		// last time that anything else ran, which may have been something of the shell's own
+		// start and says nothing of the agent.
+		grace = 3 * time.Second
 	)
-	alone, seen := time.Now(), false
+	alone := time.Now()
 	for {
 		_, changed := a.level.Get()
 		ok, err := a.isReady(ctx)
@@ -25,8 +28,8 @@ func (a *agent) ready(ctx context.Context) error {
 		case err != nil:
 			return err
 		case running:
-			alone, seen = time.Now(), true
-		case seen && time.Since(alone) > step, time.Since(alone) > grace:
+			alone = time.Now()
+		case time.Since(alone) > grace:
 			return fmt.Errorf("%w: the program has ended, or was not found", ErrStart)
 		}
 		select {

@@ -68,6 +68,17 @@ func (sh *shell) run(kind string, args []string) {
 		sh.out += "sh: 1: " + kind + ": not found\n$ "
 		return
 	}
+	if d := sh.s.o.RunAfter; d > 0 {
+		sh.free = time.Now().Add(d / 4)
+		time.AfterFunc(d, func() {
+			sh.s.mu.Lock()
+			defer sh.s.mu.Unlock()
+			if sh.s.model.panes[sh.p.id] == sh.p {
+				sh.s.startAgent(sh.p, kind, args)
+			}
+		})
+		return
+	}
 	sh.s.startAgent(sh.p, kind, args)
 }
 

@@ -17,6 +17,9 @@ type Options struct {
 
 	Tick       time.Duration // of subscriptions; Herdr's is 100 ms, default 5 ms
 	ShellAfter time.Duration // how long a new pane's shell is busy; default 0
+	// RunAfter is how long the shell takes to run an agent that was typed into it; in the
+	// first quarter it runs something of its own.
+	RunAfter   time.Duration
 	FoundAfter time.Duration // until a program is recognised as an agent; default 5 ms
 	ReadyAfter time.Duration // until it is interactive; Herdr's is 3 s, default 20 ms
 	EnterAfter time.Duration // until Enter follows a prompt; Herdr's is 300 ms, default 5 ms
