@@ -45,11 +45,13 @@ func (m *machine) stage(t *testing.T, name string) *stage {
 // gate is a name that nobody has used.
 func (s *stage) gate(what string) string { return fmt.Sprintf("%s-%d-%d", what, s.round, rand.Int64()) }
 
-// busy has the model at work for a while.
-func (s *stage) busy(d string) {
+// busy has the model at work until rest is called, or pi ends or aborts the turn.
+func (s *stage) busy() (rest func()) {
 	s.t.Helper()
-	s.prompt("slow " + d + " one two three four five six seven eight nine ten")
+	g := s.gate("busy")
+	s.prompt("gate " + g)
 	s.until("pi works", s.streaming)
+	return func() { s.model.open(g) }
 }
 
 func (s *stage) streaming() bool {
@@ -171,8 +173,9 @@ var life = map[string]func(s *stage) *stage{
 		d := s.call("shepherd_prompt", object{"id": s.agent, "message": "gate " + g})
 		s.call("shepherd_watch", object{"id": d["promptId"]})
 		before := delivered(s.t, s.main)
+		s.ask(object{"type": "new_session"})
+		s.call("shepherd_status", object{}) // so the host knows that the other is over
 		s.is.Equal(s.calls(func() {
-			s.ask(object{"type": "new_session"})
 			s.model.open(g)
 			time.Sleep(500 * time.Millisecond)
 			s.ask(object{"type": "switch_session", "sessionPath": s.main})
@@ -194,7 +197,7 @@ var life = map[string]func(s *stage) *stage{
 	"Escape with one queued": func(s *stage) *stage {
 		g := s.gate("escape")
 		id := s.watched(s.agent, g)
-		s.busy("3s")
+		s.busy()
 		s.finish(g)
 		s.is.Equal(s.calls(func() { s.ask(object{"type": "abort"}); s.gets(id) }), 0)
 		return s
@@ -281,9 +284,10 @@ var life = map[string]func(s *stage) *stage{
 		g, h := s.gate("queued"), s.gate("open")
 		queued := s.watched(s.agent, g)
 		open := s.watched(s.again(), h)
-		s.busy("2s")
+		rest := s.busy()
 		s.finish(g)
 		_ = syscall.Kill(s.host(), syscall.SIGKILL)
+		rest()
 		s.gets(queued, open)
 		s.idle()
 		s.is.True(len(s.model.parent(`"status":"interrupted"`)) > 0)
@@ -335,7 +339,7 @@ func contains(all []string, id string) bool {
 func (s *stage) left(leave func()) *stage {
 	g := s.gate("left")
 	id := s.watched(s.agent, g)
-	s.busy("4s")
+	s.busy()
 	s.finish(g)
 	s.is.Equal(s.calls(func() {
 		leave()
@@ -371,7 +375,7 @@ func (s *stage) restarted(end func()) *stage {
 		}
 		ids = append(ids, s.watched(agent, g))
 	}
-	s.busy("5s")
+	s.busy()
 	s.model.open(gates...)
 	s.until("all three are in the ledger", func() bool { return len(s.ledgerIDs()) == 3 })
 	time.Sleep(100 * time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,11 +59,15 @@ func TestThreeCompletionsInALongTurnAreOneMessageInOrder(t *testing.T) {
 		}
 		first := s.call("shepherd_watch", object{"id": []any{prompts[2], prompts[0]}})["watcherId"].(string)
 		second := s.call("shepherd_watch", object{"id": prompts[1]})["watcherId"].(string)
-		s.busy("2s")
-		s.model.open(gates[1])
-		time.Sleep(200 * time.Millisecond)
-		s.model.open(gates[0])
-		s.model.open(gates[2])
+		rest := s.busy()
+		s.finish(gates[1])
+		s.model.open(gates[0], gates[2])
+		s.until("all are in the ledger", func() bool {
+			known := s.ledgers()
+			return !slices.ContainsFunc(prompts, func(p any) bool { return !strings.Contains(known, p.(string)) })
+		})
+		time.Sleep(100 * time.Millisecond) // and with the extension
+		rest()
 		s.until("they are told", func() bool { return len(notices(t, s.main)) > 0 })
 		s.idle()
 		all := notices(t, s.main)
@@ -80,13 +85,17 @@ func TestThreeCompletionsInALongTurnAreOneMessageInOrder(t *testing.T) {
 // TestANoticeCutsIntoNothingAndWakesTheParent is case C10: always one custom message, never a
 // user's, with a turn of its own, whether the parent works or rests.
 func TestANoticeCutsIntoNothingAndWakesTheParent(t *testing.T) {
-	m := newMachine(t, pitest.Version)
+	onBoth(t, aNoticeCutsIntoNothing)
+}
+
+func aNoticeCutsIntoNothing(t *testing.T, m *machine) {
 	s := m.stage(t, "main")
 	for _, busy := range []bool{false, true} {
 		g := s.gate("c10")
 		id := s.watched(s.agent, g)
 		if busy {
-			s.busy("1s")
+			s.prompt("slow 1s one two three four five six seven eight nine ten")
+			s.until("pi works", s.streaming)
 		}
 		s.model.open(g)
 		s.gets(id)
@@ -132,7 +141,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := m.stage(t, "left-"+name)
 				s.watched(s.agent, s.gate("never"))
-				s.busy("5s")
+				s.busy()
 				end(s.rpc)
 				m.nothingLeft(t)
 			})
@@ -281,17 +290,18 @@ func TestAWaitShowsHowItGoesAndEndsWithEscape(t *testing.T) {
 }
 
 func TestTwoPisOnOneSession(t *testing.T) {
-	m := newMachine(t, pitest.Version)
-	s := m.stage(t, "main")
-	g := s.gate("first")
-	id := s.watched(s.agent, g)
-	second := m.rpc(t, "--session", s.main)
-	agent := second.agent("b") // tools work
-	d := second.call("shepherd_prompt", object{"id": agent, "message": "say hi"})
-	text := second.call("shepherd_watch", object{"id": d["promptId"]})["text"].(string)
-	s.is.True(strings.Contains(text, "another pi has this session open"))
-	s.model.open(g)
-	s.gets(id)
-	s.idle()
-	s.once()
+	onBoth(t, func(t *testing.T, m *machine) {
+		s := m.stage(t, "main")
+		g := s.gate("first")
+		id := s.watched(s.agent, g)
+		second := m.rpc(t, "--session", s.main)
+		agent := second.agent("b") // tools work
+		d := second.call("shepherd_prompt", object{"id": agent, "message": "say hi"})
+		text := second.call("shepherd_watch", object{"id": d["promptId"]})["text"].(string)
+		s.is.True(strings.Contains(text, "another pi has this session open"))
+		s.model.open(g)
+		s.gets(id)
+		s.idle()
+		s.once()
+	})
 }
