@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// entry is a note in session.json: one line of it. The whole file is written twice a note, so
-// a line leaves out what a reader can tell without it; see abridged.
+// entry is a note in session.json: one line of it.
 type entry struct {
 	File      string // the note's file name, a plain one
 	Agent     string
@@ -44,19 +43,19 @@ type entry struct {
 func (e *entry) fields() []field {
 	return []field{
 		{"file", &e.File, true},
-		{"agent", &e.Agent, false},
-		{"slug", &e.Slug, false},
-		{"ordinal", &e.Ordinal, false},
+		{"agent", &e.Agent, true},
+		{"slug", &e.Slug, true},
+		{"ordinal", &e.Ordinal, true},
 		{"step", &e.Step, false},
 		{"label", &e.Label, false},
 		{"task", &e.Task, false},
-		{"mode", &e.Mode, false},
+		{"mode", &e.Mode, true},
 		{"status", &e.Status, true},
 		{"promptId", &e.PromptID, false},
 		{"agentId", &e.AgentID, false},
 		{"pane", &e.Pane, false},
 		{"reservedAt", &e.Reserved, false},
-		{startedAt, &e.Started, e.Started.IsZero()}, // said also, and above all, if it is never
+		{"startedAt", &e.Started, false},
 		{"completedAt", &e.Completed, false},
 		{"returnCode", &e.ReturnCode, false},
 		{"error", &e.Error, false},
@@ -69,59 +68,6 @@ func (e *entry) fields() []field {
 	}
 }
 
-const startedAt = "startedAt"
-
-// abridged returns the members of the entry's line. These are missing:
-//
-//	slug, ordinal   if they are what the file's name says
-//	agent           if it is the slug
-//	mode            if it is lifecycle
-//	startedAt       if it is reservedAt; "" is never
-//	returnCode      if it is 0 and the note completed
-func (e *entry) abridged() object {
-	short := *e
-	fields := short.fields()
-	if e.Agent == e.Slug {
-		short.Agent = ""
-	}
-	if slug, ordinal := noteFileParts(e.File); e.Slug == slug && e.Ordinal == ordinal {
-		short.Slug, short.Ordinal = "", 0
-	}
-	if e.Mode == defaultMode {
-		short.Mode = ""
-	}
-	if e.Started == e.Reserved {
-		short.Started = moment{}
-	}
-	if e.Status == Completed && e.ReturnCode != nil && *e.ReturnCode == 0 {
-		short.ReturnCode = nil
-	}
-	return collect(fields, e.others)
-}
-
-// complete fills in what abridged left out of the line.
-func (e *entry) complete(line object) {
-	slug, ordinal := noteFileParts(e.File)
-	if e.Slug == "" {
-		e.Slug = slug
-	}
-	if e.Ordinal == 0 {
-		e.Ordinal = ordinal
-	}
-	if e.Agent == "" {
-		e.Agent = e.Slug
-	}
-	if e.Mode == "" {
-		e.Mode = defaultMode
-	}
-	if _, said := line.get(startedAt); !said {
-		e.Started = e.Reserved
-	}
-	if e.Status == Completed && e.ReturnCode == nil {
-		e.ReturnCode = new(int)
-	}
-}
-
 func decodeEntry(raw []byte) (*entry, error) {
 	o, err := parseObject(raw)
 	if err != nil {
@@ -131,7 +77,6 @@ func decodeEntry(raw []byte) (*entry, error) {
 	if e.others, err = o.read(e.fields()); err != nil {
 		return nil, err
 	}
-	e.complete(o)
 	switch {
 	case !validNoteFile(e.File):
 		return nil, fmt.Errorf("%q is not the name of a note", e.File)
@@ -150,7 +95,7 @@ func (e *entry) with(change func(*entry)) *entry {
 }
 
 func (e *entry) encode() {
-	e.raw = e.abridged().appendCompact(nil)
+	e.raw = collect(e.fields(), e.others).appendCompact(nil)
 	e.view = nil
 }
 

@@ -36,7 +36,7 @@ func seedPages(name string) ([]byte, error) {
 		e.encode()
 		return appendRows([]byte("{"), []*entry{e}), nil
 	case "notes-0002-00000002.json":
-		return []byte(`{"notes":[{"file":"worker-02.md"} , {"file":"worker-03.md"}]}`), nil
+		return []byte(`{"notes":[{"file":"worker-02.md","agent":"worker","slug":"worker","ordinal":2} , {"file":"worker-03.md","agent":"worker","slug":"worker","ordinal":3}]}`), nil
 	}
 	return nil, fs.ErrNotExist
 }

@@ -215,12 +215,16 @@ func TestPages_ThatAreLostOrUnreadable(t *testing.T) {
 		return ""
 	}
 	for name, harm := range map[string]func(b *book){
-		"removed":            func(b *book) { b.disk.Remove(named(b)) },
-		"not JSON":           func(b *book) { b.disk.Write(named(b), "{") },
-		"a list":             func(b *book) { b.disk.Write(named(b), "[]") },
-		"without notes":      func(b *book) { b.disk.Write(named(b), "{}") },
-		"a note leaves":      func(b *book) { b.disk.Write(named(b), `{"notes":[{"file":"../x-01.md"}]}`) },
-		"a note twice":       func(b *book) { b.disk.Write(named(b), `{"notes":[{"file":"scout-05.md"}]}`) },
+		"removed":       func(b *book) { b.disk.Remove(named(b)) },
+		"not JSON":      func(b *book) { b.disk.Write(named(b), "{") },
+		"a list":        func(b *book) { b.disk.Write(named(b), "[]") },
+		"without notes": func(b *book) { b.disk.Write(named(b), "{}") },
+		"a note leaves": func(b *book) {
+			b.disk.Write(named(b), `{"notes":[{"file":"../x-01.md","agent":"x","slug":"x","ordinal":1}]}`)
+		},
+		"a note twice": func(b *book) {
+			b.disk.Write(named(b), `{"notes":[{"file":"scout-05.md","agent":"scout","slug":"scout","ordinal":5}]}`)
+		},
 		"the name leaves":    func(b *book) { replace(`"pages": ["`, `"pages": ["../`)(b.disk, b.RelPath()) },
 		"the name is ours":   func(b *book) { replace(`"pages": ["`, `"pages": ["session.json","`)(b.disk, b.RelPath()) },
 		"the name is a note": func(b *book) { replace(`"pages": ["`, `"pages": ["scout-01.md","`)(b.disk, b.RelPath()) },

@@ -80,19 +80,6 @@ func shortHash(text string) string {
 // noteFile is the name of an agent's n-th note.
 func noteFile(slug string, ordinal int) string { return fmt.Sprintf("%s-%02d.md", slug, ordinal) }
 
-// noteFileParts takes the name of a note apart; 0 if it is not one that noteFile gives.
-func noteFileParts(name string) (slug string, ordinal int) {
-	i := strings.LastIndexByte(name, '-')
-	if i <= 0 {
-		return "", 0
-	}
-	n, err := strconv.Atoi(strings.TrimSuffix(name[i+1:], ".md"))
-	if err != nil || n < 1 || noteFile(name[:i], n) != name {
-		return "", 0
-	}
-	return name[:i], n
-}
-
 // validNoteFile reports whether a name read from disk can be a note's: one plain component
 // that cannot leave the directory it is read from.
 func validNoteFile(name string) bool {
