@@ -66,9 +66,9 @@ func (s *stage) finish(gate string) {
 	time.Sleep(100 * time.Millisecond) // and with the extension
 }
 
-func (s *stage) ledgers() string {
+func (m *machine) ledgers() string {
 	var all strings.Builder
-	files, _ := filepath.Glob(filepath.Join(s.project, ".shepherd/pi/*.json"))
+	files, _ := filepath.Glob(filepath.Join(m.project, ".shepherd/pi/*.json"))
 	for _, f := range files {
 		raw, _ := os.ReadFile(f)
 		all.Write(raw)
@@ -76,8 +76,8 @@ func (s *stage) ledgers() string {
 	return all.String()
 }
 
-func (s *stage) ledgerIDs() (ids []string) {
-	for line := range strings.Lines(s.ledgers()) {
+func (m *machine) ledgerIDs() (ids []string) {
+	for line := range strings.Lines(m.ledgers()) {
 		if id, ok := strings.CutPrefix(strings.TrimSpace(line), `"id": "`); ok {
 			ids = append(ids, strings.TrimSuffix(id, `",`))
 		}

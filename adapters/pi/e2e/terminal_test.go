@@ -111,10 +111,11 @@ func TestInATerminal(t *testing.T) {
 	onBoth(t, func(t *testing.T, m *machine) {
 		is := is.New(t)
 		p := m.terminal(t, m.session("terminal"))
-		p.say("start scout auth", "prompt 1 gate first", "watch 1", "slow 3s one two three four five six seven eight nine ten")
+		p.say("start scout auth", "prompt 1 gate first", "watch 1", "gate busy")
 		p.until("the watch is registered", func() bool { return len(m.model.parent("watching 1 prompt asynchronously")) > 0 })
 		m.model.open("first")
-		time.Sleep(700 * time.Millisecond) // the notice is queued
+		p.until("the notice is in the ledger", func() bool { return len(m.ledgerIDs()) > 0 })
+		time.Sleep(100 * time.Millisecond) // and with the extension
 		before := m.model.count()
 		p.keys(escape)
 		is.Equal(len(p.told(1)), 1) // shown, without a turn
