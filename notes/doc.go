@@ -38,10 +38,10 @@
 // Each change is one transaction: lock, read, change, write session.json, render
 // shepherd.md, unlock. What goes on at the same time in one process shares a transaction.
 // session.json is decoded and rendered again only where it changed, and old notes that have
-// ended move into pages, files that are written once: so a transaction costs about the same
-// with a hundred notes and with thousands. Acknowledged means that
-// the note and session.json have been synced, renamed and their directory synced, in this
-// order and the note first; shepherd.md is not waited for.
+// ended move into pages, files that are written once: so it stays short, however many notes
+// there are, and only the index grows. Acknowledged means that the note and session.json have
+// been synced, renamed and their directory synced, in this order and the note first;
+// shepherd.md is not waited for.
 //
 // Locks are taken in the order sessions, session, owner, and none is held while nothing is
 // written but the owner's. They are the kernel's, so a dead process holds none, and what is
