@@ -99,7 +99,8 @@ func (r *Reader) Array(item func() error) error {
 }
 
 // String reads a string and keeps at most limit bytes of it, never half a character. Text
-// that is not UTF-8 is mended. What is not a string is skipped and gives "".
+// that is not UTF-8 is mended as encoding/json does. What is not a string is skipped and
+// gives "".
 func (r *Reader) String(limit int) (string, error) {
 	if b, err := r.peek(); err != nil || b != '"' {
 		return "", r.Skip()

@@ -115,5 +115,8 @@ func whole(b []byte, cut bool) string {
 			break
 		}
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return string([]rune(string(b))) // one replacement for each bad byte, as encoding/json has it
 }
