@@ -71,6 +71,16 @@ func (b *book) files() (files []string) {
 	return files
 }
 
+// faultOn is a fault of all operations of a kind on the files whose names have this in them.
+func faultOn(op, in string, err error) func(notestest.Step) error {
+	return func(s notestest.Step) error {
+		if s.Op == op && strings.Contains(s.Name, in) {
+			return err
+		}
+		return nil
+	}
+}
+
 func TestPages_KeepTheRecordShort(t *testing.T) {
 	is := is.New(t)
 	notes.SmallPages(t, 3)
@@ -151,12 +161,7 @@ func TestPages_ThatCannotBeWritten_AreMadeUpFor(t *testing.T) {
 	is := is.New(t)
 	notes.SmallPages(t, 2)
 	b := newBook(t, 3)
-	b.disk.Fault = func(s notestest.Step) error {
-		if s.Op == "create" && strings.HasSuffix(s.Name, ".json") {
-			return syscall.ENOSPC
-		}
-		return nil
-	}
+	b.disk.Fault = faultOn("create", ".json", syscall.ENOSPC)
 	b.write(t, 3)
 	is.Equal(len(b.record(t).Pages), 0)
 	is.Equal(len(b.record(t).Notes), 6)
@@ -174,12 +179,7 @@ func TestPages_LeftByAFailure(t *testing.T) {
 			is := is.New(t)
 			notes.SmallPages(t, 2)
 			b := newBook(t, 3)
-			b.disk.Fault = func(s notestest.Step) error {
-				if s.Op == "update" && strings.HasSuffix(s.Name, "session.json") {
-					return syscall.ENOSPC
-				}
-				return nil
-			}
+			b.disk.Fault = faultOn("update", "session.json", syscall.ENOSPC)
 			_, err := b.Reserve(t.Context(), notes.Plan{Agent: "scout"})
 			is.True(errors.Is(err, syscall.ENOSPC))
 			b.disk.Fault = nil
@@ -247,12 +247,7 @@ func TestPages_ThatAreLostOrUnreadable(t *testing.T) {
 		is := is.New(t)
 		notes.SmallPages(t, 2)
 		b := newBook(t, 6)
-		b.disk.Fault = func(s notestest.Step) error {
-			if s.Op == "read" && strings.Contains(s.Name, first) {
-				return syscall.EIO
-			}
-			return nil
-		}
+		b.disk.Fault = faultOn("read", first, syscall.EIO)
 		_, err := notes.Open(t.Context(), notes.Config{FS: b.disk.View(), Parent: notes.Identity("me")})
 		is.True(errors.Is(err, syscall.EIO))
 		is.True(strings.Contains(fmt.Sprint(err), first)) // it is named
